@@ -106,4 +106,9 @@ Result<std::unique_ptr<commands::QuerySession>> open_answering(
   return (*able)(host, model);
 }
 
+std::string model_line(const commands::EngineEntry& engine, const std::string& directory) {
+  const std::string line = fmt::format("the model is in {}/model", directory);
+  return engine.predict ? fmt::format("{}; try: gossamer predict {} ...", line, directory) : line;
+}
+
 }  // namespace gossamer::cli

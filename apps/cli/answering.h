@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The flags that say which model is opened for queries, and where: in this process, or with --nodes in
-// several nodes. Thread rule: one thread.
+// Models that are asked: the flags that say which one is opened, and where. It is opened in this process, or
+// with --nodes in several nodes. Thread rule: one thread.
 #pragma once
 
 #include <cstddef>
@@ -39,5 +39,8 @@ void add_answering(Parser& parser, AnswerFlags& flags);
 [[nodiscard]] Result<std::unique_ptr<commands::QuerySession>> open_answering(
     Context& context, const run::NodeHost& host,
     commands::EngineEntry::OpenSession commands::EngineEntry::* open, const commands::OpenModel& model);
+
+// Where the model of a finished run is, and how it is asked if its engine answers queries.
+[[nodiscard]] std::string model_line(const commands::EngineEntry& engine, const std::string& directory);
 
 }  // namespace gossamer::cli

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "apps/cli/answering.h"
 #include "apps/cli/arguments.h"
 #include "apps/cli/cluster_words.h"
 #include "apps/cli/command.h"
@@ -41,6 +42,14 @@ struct CoordinatorFlags {
 // Engines whose runs have nothing but keys are led by their names.
 bool is_led_by_name(const commands::EngineEntry& engine) { return engine.workload != nullptr; }
 
+std::vector<std::string_view> led_by_name(const commands::EngineList& engines) {
+  std::vector<std::string_view> names;
+  for (const commands::EngineEntry& engine : engines.all()) {
+    if (is_led_by_name(engine)) names.push_back(engine.name);
+  }
+  return names;
+}
+
 Parser make_coordinator_parser(const commands::EngineList& engines, const Command& self,
                                CoordinatorFlags& flags) {
   constexpr std::size_t kWidth = 16;
@@ -53,7 +62,8 @@ Parser make_coordinator_parser(const commands::EngineList& engines, const Comman
   Parser parser({self.name, self.help, footer + std::string(self.example)});
   parser
       .add_option("CONFIG", flags.config,
-                  "what the run does: check, or what 'train' takes: a preset or a TOML file")
+                  fmt::format("what the run does: {}, or what 'train' takes: a preset or a TOML file",
+                              fmt::join(led_by_name(engines), ", ")))
       .required()
       .type_name("");
   parser.add_option("KEYS", flags.settings, "key=value: keys of that config").type_name("");
@@ -73,12 +83,6 @@ Parser make_coordinator_parser(const commands::EngineList& engines, const Comman
   add_report(parser, flags.report);
   add_quiet(parser, flags.common);
   return parser;
-}
-
-// As it stands in the directory of a run that is resumed; defaults where there is none.
-Result<run::LeadFile> kept_file(Context& context, const CoordinatorFlags& flags) {
-  if (!flags.resume) return run::LeadFile();
-  return run::read_lead_file(context.disk, flags.out);
 }
 
 // The user's flags, on top of the directory's run. A store may have moved. An empty
@@ -136,7 +140,9 @@ Result<void> print_join_line(Context& context, const host::Endpoint& at, const s
 
 Result<ExitStatus> lead_by_name(Context& context, const CoordinatorFlags& flags,
                                 const commands::EngineEntry& engine) {
-  auto kept = kept_file(context, flags);
+  auto kept = flags.resume
+                  ? commands::KeyedLead::kept(context.disk, context.engines.in_runs(engine), flags.out)
+                  : run::LeadFile();
   if (!kept.ok()) return kept.error();
   const auto file = merged(*std::move(kept), flags);
   if (!file.ok()) return file.error();
@@ -162,13 +168,9 @@ Result<ExitStatus> lead_by_name(Context& context, const CoordinatorFlags& flags,
 
 // Reads the config that the user wrote, as 'train' does.
 Result<commands::ChosenConfig> chosen_config(Context& context, const CoordinatorFlags& flags) {
-  std::vector<std::string_view> names;
-  for (const commands::EngineEntry& engine : context.engines.all()) {
-    if (is_led_by_name(engine)) names.push_back(engine.name);
-  }
-  auto chosen =
-      commands::choose_config(context.disk, context.engines,
-                              {.config = flags.config, .overrides = flags.settings, .other_words = names});
+  auto chosen = commands::choose_config(
+      context.disk, context.engines,
+      {.config = flags.config, .overrides = flags.settings, .other_words = led_by_name(context.engines)});
   if (!chosen.ok()) return chosen;
   if (auto done = chosen->engine.check(chosen->values); !done.ok()) return done.error();
   return chosen;
@@ -184,7 +186,7 @@ Result<node::CoordinatorOptions> lead_options(Context& context, CoordinatorFlags
                  .fix = "after a crash lead on with --resume, on this machine"};
   }
   flags.out = node::lead_directory(flags.out);
-  auto kept = kept_file(context, flags);
+  auto kept = flags.resume ? run::read_lead_file(context.disk, flags.out) : run::LeadFile();
   if (!kept.ok()) return kept.error();
   const auto file = merged(*std::move(kept), flags);
   if (!file.ok()) return file.error();
@@ -206,6 +208,7 @@ Result<ExitStatus> lead_training(Context& context, const CoordinatorFlags& flags
   const commands::RunRequest request{
       .directory = absolute_path(flags.out),
       .resume = flags.resume ? run::Continue::kResume : run::Continue::kNo,
+      .engine = context.engines.in_runs(chosen->engine),
       .config = chosen->values,
       .settings = chosen->settings,
       .stop_requested = stop,
@@ -216,8 +219,7 @@ Result<ExitStatus> lead_training(Context& context, const CoordinatorFlags& flags
   const auto result = commands::run_training((*machine).host(), chosen->engine, request);
   if (!result.ok()) return result.error();
   if (result->stopped) return signals.stop_requested() ? 128 + signals.signal_number() : 0;
-  context.output.line(
-      fmt::format("the model is in {0}/model; try: gossamer predict {0} ...", request.directory));
+  context.output.line(model_line(chosen->engine, request.directory));
   return 0;
 }
 

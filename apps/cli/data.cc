@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
@@ -37,6 +38,14 @@ Result<FoundKind> find_kind(const commands::EngineList& engines, const std::stri
                .fix = "'gossamer data import --help' lists the kinds"};
 }
 
+// "xmc, text or dictionary".
+std::string one_of(std::vector<std::string> words) {
+  if (words.size() < 2) return words.empty() ? "" : words.front();
+  const std::string last = words.back();
+  words.pop_back();
+  return fmt::format("{} or {}", fmt::join(words, ", "), last);
+}
+
 // "xmc (libsvm/XMLC text), text (plain words) or dictionary".
 std::string kinds_help(const commands::EngineList& engines) {
   std::vector<std::string> words;
@@ -45,24 +54,30 @@ std::string kinds_help(const commands::EngineList& engines) {
       words.push_back(kind.help.empty() ? std::string(kind.name)
                                         : fmt::format("{} ({})", kind.name, kind.help));
   }
-  const std::string last = words.back();
-  words.pop_back();
-  return fmt::format("{} or {}", fmt::join(words, ", "), last);
+  return one_of(std::move(words));
+}
+
+// The kinds of data that have this flag.
+std::vector<std::string> kinds_with(const commands::EngineList& engines, std::string_view flag) {
+  std::vector<std::string> kinds;
+  for (const commands::EngineEntry& engine : engines.all()) {
+    for (const commands::ImportKind& kind : engine.import_kinds) {
+      if (std::ranges::find(kind.flags, flag) != kind.flags.end()) kinds.emplace_back(kind.name);
+    }
+  }
+  return kinds;
 }
 
 // Refuses flags that would do nothing for this kind of data.
-Result<void> check_flags(const Parser& parser, const std::string& kind) {
-  const bool dictionary = kind == "dictionary";
-  const std::vector<std::string> foreign = dictionary
-                                               ? std::vector<std::string>{"--skip-bad"}
-                                               : std::vector<std::string>{"--test", "--keep", "--plain"};
-  for (const std::string& flag : foreign) {
-    if (!parser.given(flag)) continue;
+Result<void> check_flags(const commands::EngineList& engines, const Parser& parser, const std::string& kind) {
+  for (const std::string flag : {"--skip-bad", "--test", "--keep", "--plain"}) {
+    const std::vector<std::string> able = kinds_with(engines, flag);
+    if (!parser.given(flag) || std::ranges::find(able, kind) != able.end()) continue;
     return Error{.kind = ErrorKind::kUsage,
                  .where = flag,
                  .what = fmt::format("the flag is not for {} data", kind),
                  .got = flag,
-                 .expected = dictionary ? "xmc, jsonl, sessions or text data" : "a dictionary",
+                 .expected = one_of(able) + " data",
                  .fix = "leave it out"};
   }
   return {};
@@ -123,7 +138,7 @@ Result<ExitStatus> run_import(Context& context, const Command& self, std::span<c
   commands::ImportFiles& wanted = flags.wanted;
   const auto found = find_kind(context.engines, wanted.kind);
   if (found.ok()) {
-    if (auto done = check_flags(parser, wanted.kind); !done.ok()) return done.error();
+    if (auto done = check_flags(context.engines, parser, wanted.kind); !done.ok()) return done.error();
   }
   if (auto done = check_sources(wanted.sources); !done.ok()) return done.error();
   if (!found.ok()) return found.error();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "apps/cli/answering.h"
 #include "apps/cli/arguments.h"
 #include "apps/cli/cluster_words.h"
 #include "apps/cli/command.h"
@@ -42,7 +43,9 @@ Parser make_train_parser(const commands::EngineList& engines, const Command& sel
   parser.add_option("KEYS", flags.overrides, "key=value: keys that overrule the config").type_name("");
   parser.add_option("--out", flags.out, "directory of the run, missing or empty").type_name("DIR");
   parser.add_flag("--resume", flags.resume, "continue the run in DIR, or start one if there is none");
-  parser.add_flag("--keys", flags.keys, "list all keys with default, range and meaning, and stop");
+  parser.add_flag(
+      "--keys", flags.keys,
+      "list all keys of a preset, a file or an engine, with default, range and meaning, and stop");
   parser.add_option("--skip-bad", flags.skip_bad, "same as data.skip_bad=N").type_name("N");
   parser
       .add_option("--nodes", flags.nodes,
@@ -109,6 +112,7 @@ Result<ExitStatus> train(Context& context, const TrainFlags& flags, const comman
   const run::NodeHost host = (*machine).host();
   commands::RunRequest request{.directory = flags.out,
                                .resume = flags.resume ? run::Continue::kResume : run::Continue::kNo,
+                               .engine = context.engines.in_runs(chosen.engine),
                                .config = chosen.values,
                                .settings = chosen.settings,
                                .stop_requested = stop};
@@ -125,8 +129,7 @@ Result<ExitStatus> train(Context& context, const TrainFlags& flags, const comman
   if (flags.common.json) {
     context.output.line((*result).summary);
   } else {
-    context.output.line(
-        fmt::format("the model is in {0}/model; try: gossamer predict {0} ...", request.directory));
+    context.output.line(model_line(chosen.engine, request.directory));
   }
   return 0;
 }
@@ -142,9 +145,11 @@ Result<ExitStatus> run(Context& context, const Command& self, std::span<const st
     return missing("CONFIG", "a preset such as xmc, or a TOML file",
                    "gossamer train xmc data.train=FILE --out DIR");
   }
-  const auto chosen = commands::choose_config(
-      context.disk, context.engines,
-      {.config = flags.config, .overrides = flags.overrides, .skip_bad = flags.skip_bad});
+  const auto chosen = commands::choose_config(context.disk, context.engines,
+                                              {.config = flags.config,
+                                               .overrides = flags.overrides,
+                                               .skip_bad = flags.skip_bad,
+                                               .engines = flags.keys});
   if (!chosen.ok()) return chosen.error();
   if (flags.keys) {
     context.output.write(keys_text(chosen->values));

@@ -6,8 +6,10 @@
 
 #include <utility>
 
+#include "base/check.h"
+#include "commands/engine/config_words.h"
 #include "node/run_configuration.h"
-#include "run/lead_file.h"
+#include "run/run_directory.h"
 
 namespace gossamer::commands {
 namespace {
@@ -27,7 +29,9 @@ Result<settings::Values> led_values(const KeyedLead::Wanted& wanted) {
   settings::Values before = wanted.engine.keys->defaults();
   if (auto done = before.apply_words(kept); !done.ok()) return done.error();
   settings::Values values = before;
-  if (auto done = values.apply_words(wanted.words); !done.ok()) return done.error();
+  const auto words = without_engine(wanted.words, wanted.engine, wanted.engine.name);
+  if (!words.ok()) return words.error();
+  if (auto done = values.apply_words(*words); !done.ok()) return done.error();
   if (auto done = wanted.engine.check(values); !done.ok()) return done.error();
   if (kept.empty() || values == before) return values;
   return other_than_kept(wanted.directory, fmt::format("{}", fmt::join(wanted.words, " ")),
@@ -36,13 +40,24 @@ Result<settings::Values> led_values(const KeyedLead::Wanted& wanted) {
 
 }  // namespace
 
+Result<run::LeadFile> KeyedLead::kept(host::Disk& disk, const run::RunEngine& engine,
+                                      const std::string& directory) {
+  const auto trained = run::engine_of_run(disk, directory, engine.unnamed);
+  if (!trained.ok()) return trained.error();
+  if (trained->has_value())
+    return run::other_engine(run::RunPaths(directory).config(), **trained, engine.name);
+  auto file = run::read_lead_file(disk, directory);
+  if (file.ok() && !file->engine.empty() && file->engine != engine.name)
+    return run::other_engine(run::lead_file_path(directory), file->engine, engine.name);
+  return file;
+}
+
 Result<std::unique_ptr<KeyedLead>> KeyedLead::start(const run::NodeHost& host, Wanted wanted) {
   const auto values = led_values(wanted);
   if (!values.ok()) return values.error();
   node::CoordinatorOptions& options = wanted.options;
   const std::string name(wanted.engine.name);
-  if (!options.file.engine.empty() && options.file.engine != name)
-    return other_than_kept(wanted.directory, name, "a run of " + options.file.engine);
+  CHECK(options.file.engine.empty() || options.file.engine == name, options.file.engine, name);
   auto led = wanted.engine.workload(*values);
   if (!led.ok()) return led.error();
   options.file.engine = name;

@@ -14,6 +14,8 @@
 #include "commands/engine/engine_entry.h"
 #include "commands/engine/training.h"
 #include "node/coordinator_node.h"
+#include "run/engine_key.h"
+#include "run/lead_file.h"
 #include "run/node_host.h"
 
 namespace gossamer::commands {
@@ -24,9 +26,13 @@ class KeyedLead {
     const EngineEntry& engine;       // with a workload
     std::vector<std::string> words;  // key=value, as the user wrote them
     std::string directory;           // of the lead, as the user wrote it
-    // With what the run in the directory has, if there is one, in `file`.
+    // With what kept() gave in `file`.
     node::CoordinatorOptions options;
   };
+  // What a coordinator has kept of the run in the directory; nothing where there is no run. kUsage for a run
+  // of another engine, and for a training run.
+  [[nodiscard]] static Result<run::LeadFile> kept(host::Disk& disk, const run::RunEngine& engine,
+                                                  const std::string& directory);
   // kUsage for keys that differ from those of the run in the directory. Other errors are those of
   // CoordinatorNode::start(). The host and what it borrows outlive it.
   [[nodiscard]] static Result<std::unique_ptr<KeyedLead>> start(const run::NodeHost& host, Wanted wanted);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "host/api/files.h"
+#include "run/run_directory.h"
 #include "settings/toml.h"
 
 namespace gossamer::run {
@@ -106,6 +107,7 @@ Result<LeadFile> read_lead_file(host::Disk& disk, const std::string& directory) 
     if (!*there) continue;
     const auto text = host::read_text(disk, path, kMostBytes);
     if (!text.ok()) return text.error();
+    if (path != lead_file_path(directory) && is_training_config(*text)) break;
     const auto table = settings::parse_toml(*text, path);
     if (!table.ok()) return unreadable(table.error().where, table.error().got);
     for (const settings::TomlEntry& entry : *table) {

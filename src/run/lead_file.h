@@ -43,8 +43,8 @@ struct LeadFile {
 // Writes DIR/lead.toml, durable when it returns. `directory` exists.
 [[nodiscard]] Result<void> keep_lead_file(host::Disk& disk, const std::string& directory,
                                           const LeadFile& file);
-// Reads DIR/lead.toml, else DIR/run.toml. A directory without both gives an empty LeadFile. kUsage for a file
-// that is none.
+// Reads DIR/lead.toml, else DIR/run.toml. A directory without both gives an empty LeadFile, and so does the
+// run.toml of a RunDirectory, which is none. kUsage for a file that is none.
 [[nodiscard]] Result<LeadFile> read_lead_file(host::Disk& disk, const std::string& directory);
 
 }  // namespace gossamer::run

@@ -54,6 +54,8 @@ TEST_F(LeadFileTest, OlderVersionsHaveAnotherName) {
   ASSERT_TRUE(old.ok()) << old.error().message();
   EXPECT_EQ(*old, (LeadFile{.engine = "check", .settings = {"things=5"}, .first = 2, .standbys = {"b:1"}}));
   EXPECT_FALSE(old->start);
+  write("run.toml", "# run 0123456789\nengine = \"toy\"\nbatch = 5\n[train]\nrows = 3\n");
+  EXPECT_EQ(*read_lead_file(disk_, "/lead"), LeadFile()) << "that is the config of a training run";
   write("lead.toml", "engine = \"sparse\"\n");
   EXPECT_EQ(read_lead_file(disk_, "/lead")->engine, "sparse");
 }

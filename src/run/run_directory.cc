@@ -25,8 +25,16 @@ bool is_trace(const std::string& name) { return name == ".lock" || name == "run.
 
 constexpr std::string_view kRunLine = "# run ";
 
-Result<Values> read_config(const settings::Keys& keys, std::string_view text, const std::string& path) {
-  const auto read = settings::read_settings(keys, text, path);
+// The config of a run.toml. The engine is looked at first: its keys are not those of another.
+Result<Values> read_config(const OpenRun& wanted, std::string_view text, const std::string& path) {
+  auto table = settings::parse_toml(text, path);
+  if (!table.ok()) return table.error();
+  const auto named = take_engine(*table);
+  const std::string& of_run = named ? named->name : wanted.engine.unnamed;
+  if (of_run != wanted.engine.name)
+    return other_engine(named ? named->where : path, of_run, wanted.engine.name);
+  const settings::Keys& keys = wanted.config.keys();
+  const auto read = settings::read_settings(keys, *table);
   if (!read.ok()) return read.error();
   Values config = keys.defaults();
   if (auto done = config.apply(*read); !done.ok()) return done.error();
@@ -62,8 +70,26 @@ Error not_empty(const std::string& directory, bool is_run) {
 
 // The id stands in the first line, which is a comment.
 std::string run_id_of(std::string_view text) {
-  if (!text.starts_with(kRunLine)) return "unknown";
+  if (!is_training_config(text)) return "unknown";
   return std::string(text.substr(kRunLine.size(), text.find('\n') - kRunLine.size()));
+}
+
+bool is_training_config(std::string_view text) { return text.starts_with(kRunLine); }
+
+Result<std::optional<std::string>> engine_of_run(host::Disk& disk, const std::string& directory,
+                                                 const std::string& unnamed) {
+  using Found = std::optional<std::string>;
+  const std::string path = RunPaths(directory).config();
+  const auto there = disk.exists(path);
+  if (!there.ok()) return there.error();
+  if (!*there) return Found();
+  const auto text = host::read_text(disk, path);
+  if (!text.ok()) return text.error();
+  if (!is_training_config(*text)) return Found();
+  auto table = settings::parse_toml(*text, path);
+  if (!table.ok()) return table.error();
+  const auto named = take_engine(*table);
+  return Found(named ? named->name : unnamed);
 }
 
 Result<RunDirectory> RunDirectory::open(host::Disk& disk, const OpenRun& wanted) {
@@ -96,7 +122,7 @@ Result<RunDirectory> RunDirectory::open(host::Disk& disk, const OpenRun& wanted)
   }
   auto text = host::read_text(disk, run.paths_.config());
   if (!text.ok()) return text.error();
-  auto config = read_config(wanted.config.keys(), *text, run.paths_.config());
+  auto config = read_config(wanted, *text, run.paths_.config());
   if (!config.ok()) return config.error();
   run.config_ = *std::move(config);
   run.run_id_ = run_id_of(*text);
@@ -114,7 +140,8 @@ Result<RunDirectory> RunDirectory::open(host::Disk& disk, const OpenRun& wanted)
 
 Result<void> RunDirectory::write_config(const Values& config) {
   config_ = config;
-  const std::string text = fmt::format("{}{}\n{}", kRunLine, run_id_, settings::to_toml(config));
+  const std::string text =
+      fmt::format("{}{}\n{}{}", kRunLine, run_id_, engine_line(engine_), settings::to_toml(config));
   return host::replace_file(disk_, paths_.config(), text);
 }
 

@@ -19,6 +19,7 @@
 
 #include "base/result.h"
 #include "host/api/disk.h"
+#include "run/engine_key.h"
 #include "settings/key_table.h"
 
 namespace gossamer::run {
@@ -43,6 +44,7 @@ enum class Continue { kNo, kResume };
 struct OpenRun {
   std::string directory;
   Continue resume = Continue::kNo;
+  RunEngine engine = {};
   // The config that preset, file and overrides make; and what of it the user wrote.
   settings::Values config;
   std::vector<settings::KeySetting> settings;
@@ -51,14 +53,20 @@ struct OpenRun {
 
 // The run id of a run.toml, of which `text` has at least the first line; "unknown" where it names none.
 [[nodiscard]] std::string run_id_of(std::string_view text);
+// Whether a run.toml is that of a RunDirectory.
+[[nodiscard]] bool is_training_config(std::string_view text);
+// The engine of the training run in a directory. Nothing: there is none. `unnamed`: as in RunEngine. kUsage
+// for a run.toml that cannot be read as TOML.
+[[nodiscard]] Result<std::optional<std::string>> engine_of_run(host::Disk& disk, const std::string& directory,
+                                                               const std::string& unnamed);
 
 class RunDirectory {
  public:
   // Opens DIR for a run.
   //  - kNo: DIR must be missing or empty (kUsage).
   //  - kResume: DIR may also hold a run: then its run.toml is the config, and a setting that differs from it
-  //    is refused (kUsage, names the key). `auto` differs from nothing. A directory of something else is
-  //    refused.
+  //    is refused (kUsage, names the key). `auto` differs from nothing. A run of another engine and a
+  //    directory of something else are refused.
   // Another process at work in DIR: kRefused. Writes run.toml.
   [[nodiscard]] static Result<RunDirectory> open(host::Disk& disk, const OpenRun& wanted);
 
@@ -80,10 +88,11 @@ class RunDirectory {
 
  private:
   RunDirectory(host::Disk& disk, const OpenRun& wanted)
-      : disk_(disk), paths_(wanted.directory), config_(wanted.config) {}
+      : disk_(disk), paths_(wanted.directory), engine_(wanted.engine), config_(wanted.config) {}
 
   host::Disk& disk_;
   RunPaths paths_;
+  RunEngine engine_;
   std::unique_ptr<host::DirectoryLock> lock_;
   settings::Values config_;
   std::string run_id_;

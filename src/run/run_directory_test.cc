@@ -33,12 +33,16 @@ KeySetting setting(std::string name, std::string text) {
   return {.name = std::move(name), .text = std::move(text)};
 }
 
-Result<RunDirectory> open(host::Disk& disk, Continue resume, const std::vector<KeySetting>& written = {}) {
+Result<RunDirectory> open(host::Disk& disk, Continue resume, const std::vector<KeySetting>& written = {},
+                          const std::string& engine = "first") {
   settings::Values wanted = keys().defaults();
   EXPECT_TRUE(wanted.apply(written).ok());
-  return RunDirectory::open(
-      disk,
-      {.directory = "runs/x", .resume = resume, .config = wanted, .settings = written, .run_id = "ab12"});
+  return RunDirectory::open(disk, {.directory = "runs/x",
+                                   .resume = resume,
+                                   .engine = {.name = engine, .unnamed = "first"},
+                                   .config = wanted,
+                                   .settings = written,
+                                   .run_id = "ab12"});
 }
 
 // A missing and an empty directory take a new run, with or without --resume. run.toml holds the config.
@@ -104,6 +108,37 @@ TEST(RunDirectory, ResumeComparesKeys) {
   ASSERT_FALSE(other.ok());
   EXPECT_EQ(other.error().kind, ErrorKind::kUsage);
   EXPECT_THAT(other.error().message(), HasSubstr("train.batch = 64"));
+}
+
+// run.toml names the engine, unless it is that of configs without the key. Its own config is read again.
+TEST(RunDirectory, NamesItsEngine) {
+  for (const std::string engine : {"first", "second"}) {
+    host::SimDisk disk;
+    ASSERT_TRUE(open(disk, Continue::kNo, {}, engine).ok());
+    const std::string text = *host::read_text(disk, "runs/x/run.toml");
+    EXPECT_EQ(text.starts_with("# run ab12\nengine = \"second\" "), engine == "second") << text;
+    EXPECT_EQ(text.find("engine") != std::string::npos, engine == "second") << text;
+    EXPECT_EQ(**engine_of_run(disk, "runs/x", "first"), engine);
+    const auto again = open(disk, Continue::kResume, {setting("train.batch", "256")}, engine);
+    EXPECT_TRUE(again.ok()) << again.error().message();
+  }
+  host::SimDisk empty;
+  EXPECT_EQ(*engine_of_run(empty, "runs/x", "first"), std::nullopt);
+}
+
+// A run of another engine is refused before any of its keys is read, whichever of both is named in its file.
+TEST(RunDirectory, RefusesARunOfAnotherEngine) {
+  for (const std::string engine : {"first", "second"}) {
+    host::SimDisk disk;
+    ASSERT_TRUE(open(disk, Continue::kNo, {}, engine).ok());
+    const std::string text = *host::read_text(disk, "runs/x/run.toml") + "strange = 3\n";
+    ASSERT_TRUE(host::replace_file(disk, "runs/x/run.toml", std::string_view(text)).ok());
+    const auto other = open(disk, Continue::kResume, {}, engine == "first" ? "second" : "first");
+    ASSERT_FALSE(other.ok());
+    EXPECT_EQ(other.error().kind, ErrorKind::kUsage);
+    EXPECT_EQ(other.error().what, "the run in this directory is of engine '" + engine + "'");
+    EXPECT_THAT(other.error().where, HasSubstr("runs/x/run.toml"));
+  }
 }
 
 // A finished run gives its summary back, byte for byte.

@@ -107,6 +107,11 @@ class Toy(unittest.TestCase):
         self.assertIn("batch=7", keys)
         self.assertIn("pause_ms=0", keys)
         self.assertNotIn("train.batch", keys)
+        self.assertNotIn("engine=", keys)
+        self.assertIn("things=64", program.run("train", "--keys", "check").out)
+        missing = program.run("train", "toy", "--nodes", "1", "--out", self.out)
+        self.assertEqual(missing.status, 2)
+        self.assertIn("numbers is missing", missing.err)
         wrong = program.run("train", "toy", "bach=7", "--out", self.out)
         self.assertEqual(wrong.status, 2)
         self.assertIn("batch", wrong.err)
@@ -124,17 +129,73 @@ class Toy(unittest.TestCase):
         self.assertEqual([line["step"] for line in steps], list(range(1, 102)))
         self.assertEqual([line["loss"] for line in steps],
                          [sum(self.numbers[i : i + BATCH]) for i in range(0, len(self.numbers), BATCH)])  # fmt: skip
+        self.assertFalse([line for line in steps if "active_rows" in line], "those are of another engine")
         again = program.run(*self.command("--resume"))
         self.assertEqual(again.json(), summary)
 
-    # A config file may name the engine. The run's own file does.
+    # A config file may name the engine. The run's own file does. The line for people does not name a command that the
+    # engine lacks.
     def test_a_file_names_the_engine(self):
         self.write_numbers(20)
-        self.expect_sum(program.run(*self.command()))
+        self.expect_sum(program.run(*self.command("engine=toy")))
         first, self.out = self.out, self.path("again")
-        done = program.run("train", f"{first}/run.toml", "--nodes", "1", "--out", self.out, "--json")
+        with open(f"{first}/run.toml", encoding="utf-8") as file:
+            self.assertTrue(file.read().split("\n")[1].startswith('engine = "toy" '))
+        done = program.run("train", f"{first}/run.toml", "--nodes", "1", "--out", self.out)
         self.assertEqual(done.status, 0, done.err)
-        self.assertEqual(done.json()["metrics"], {"sum": sum(self.numbers)})
+        self.assertEqual(done.out, f"the model is in {self.out}/model\n")
+        with open(self.path("again", "summary.json"), encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["metrics"], {"sum": sum(self.numbers)})
+
+    # The key is no setting: a word cannot change it, and each file may have it. A file of an engine that does not train
+    # gets the answer that its name gets.
+    def test_the_engine_is_no_setting(self):
+        self.write_numbers(20)
+        changed = program.run(*self.command("engine=sparse"))
+        self.assertEqual(changed.status, 2, changed.err)
+        self.assertIn("'engine=sparse'", changed.err)
+        self.assertIn("'engine=toy'", changed.err)
+        self.assertFalse(os.path.exists(self.out))
+        config = self.path("config.toml")
+        for command in ("train", "coordinator"):
+            with open(config, "w", encoding="utf-8") as file:
+                file.write('engine = "check"\nthings = 5\n')
+            refused = program.run(command, config, "--out", self.out)
+            self.assertEqual(refused.status, 2, refused.err)
+            self.assertIn("the engine 'check' does not do this", refused.err)
+            self.assertRegex(refused.err, "expected +an engine that trains: sparse, toy")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(f'engine = "sparse"\n[data]\ntrain = "{self.directory}/none"\n')
+        refused = program.run("train", config, "--out", self.out)
+        self.assertNotIn("engine", refused.err)
+        self.assertIn(f"{self.directory}/none", refused.err)
+
+    # A run of another engine is not resumed, whichever of both is asked for. The message says whose run it is.
+    def test_a_run_of_another_engine_is_not_resumed(self):
+        self.write_numbers(20)
+        self.expect_sum(program.run(*self.command()))
+        for words in (["train", "xmc"], ["train", "xmc", "--nodes", "2"], ["coordinator", "xmc"], ["coordinator", "check"]):
+            refused = program.run(*words, "--resume", "--out", self.out)
+            self.assertEqual(refused.status, 2, refused.err)
+            self.assertIn("the run in this directory is of engine 'toy'", refused.err)
+        with open(self.path("run", "run.toml"), "w", encoding="utf-8") as file:
+            file.write("# run 0123456789\nseed = 1\n[train]\nbatch = 3\n")
+        for words in (self.command(), ["coordinator", "check", "--out", self.out]):
+            refused = program.run(*words, "--resume")
+            self.assertEqual(refused.status, 2, refused.err)
+            self.assertIn("the run in this directory is of engine 'sparse'", refused.err)
+
+    # The product does not have this engine: it says so of a run and of a model.
+    def test_a_model_of_an_engine_that_is_not_there(self):
+        self.write_numbers(20)
+        self.expect_sum(program.run(*self.command()))
+        program.GOSSAMER = PRODUCT
+        self.addCleanup(setUpModule)
+        for directory in (self.out, self.path("run", "model")):
+            refused = program.run("predict", directory, "1")
+            self.assertEqual(refused.status, 2, refused.err)
+            self.assertIn("there is no engine 'toy'", refused.err)
+            self.assertIn("all: sparse, check", refused.err)
 
     # A member is killed in the middle. Status shows the members and the step while they work. The others form the lost
     # sums anew and tell what that cost. No number is lost or added twice.

@@ -82,6 +82,7 @@ class WrongWords(unittest.TestCase):
         self.refused(["train", "xmc", "train.bach=3", "--out", "x"], "'train.batch'")
         self.refused(["train", "xmc", "batch=3", "--out", "x"], "'train.batch'")
         self.refused(["train", "--keys", "dictonary"], "'dictionary'")
+        self.refused(["train", "--keys", "spares"], "no preset or engine", "'sparse'")
         self.refused(["data", "import", "xcm", "a", "--out", "b"], "'xmc'")
         self.refused(["bench", "sparse-step", "step=3"], "'steps'")
 

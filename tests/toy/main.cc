@@ -13,6 +13,7 @@
 #include "commands/run/sectioned_training.h"
 #include "engines/run/lockstep_workload.h"
 #include "host/api/files.h"
+#include "settings/needed_key.h"
 #include "tests/toy/toy.h"
 
 namespace gossamer::toy {
@@ -21,8 +22,7 @@ const settings::KeyTable<Config>& keys() {
   using settings::key;
   static const settings::KeyTable<Config> table(
       {.listed_by = "gossamer train --keys toy"},
-      {key<&Config::engine>("engine", {}, "of this config"),
-       key<&Config::numbers>("numbers", {}, "path of a text of whole numbers"),
+      {key<&Config::numbers>("numbers", {}, "path of a text of whole numbers"),
        key<&Config::batch>("batch", {.min = 1, .max = 1000}, "numbers that are added in a step"),
        key<&Config::pause_ms>("pause_ms", {.max = 1000}, "milliseconds between steps"),
        key<&Config::every_steps>("every_steps", {.min = 1, .max = 1e9}, "steps between checkpoints")});
@@ -56,7 +56,10 @@ class Training final : public commands::SectionedTraining {
   Training(const commands::TrainingPlace& place, const std::optional<commands::LeadOptions>& lead)
       : SectionedTraining(place, "toy", lead), config_(keys().config(place.config)) {}
 
-  Result<void> load() override { return numbers_.read(host().disk, config_.numbers); }
+  Result<void> load() override {
+    const auto there = settings::needed(config(), "numbers");
+    return there.ok() ? numbers_.read(host().disk, config_.numbers) : there;
+  }
   [[nodiscard]] settings::Values config() const override { return keys().values(config_); }
   [[nodiscard]] commands::TrainingFacts facts() const override {
     return {.parameters = kThings, .batch = config_.batch, .samples = numbers_.count(), .title = "numbers"};
@@ -105,7 +108,7 @@ commands::EngineEntry entry() {
   return {
       .name = "toy",
       .help = "adds numbers",
-      .presets = {{.name = "toy", .help = "adds the numbers of a file", .toml = "engine = \"toy\"\n"}},
+      .presets = {{.name = "toy", .help = "adds the numbers of a file", .toml = ""}},
       .keys = &keys(),
       .check = [](const settings::Values&) { return Result<void>(); },
       .prepare =

@@ -18,7 +18,6 @@ namespace gossamer::toy {
 inline constexpr std::uint64_t kThings = 8;
 
 struct Config {
-  std::string engine = "toy";
   std::string numbers = {};
   std::uint64_t batch = 4;
   std::uint64_t pause_ms = 0;

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "base/nearest_name.h"
 #include "host/api/files.h"
 #include "settings/toml.h"
@@ -15,46 +17,74 @@ namespace {
 
 constexpr std::size_t kMostConfig = std::size_t{1} << 20;
 
-Error unknown_preset(const EngineList& engines, const std::string& word,
-                     std::vector<std::string_view> names) {
+Error unknown_preset(const EngineList& engines, const WrittenConfig& written) {
+  std::vector<std::string_view> names = written.other_words;
   for (const EngineEntry& engine : engines.all()) {
     for (const PresetText& preset : engine.presets) names.push_back(preset.name);
   }
+  for (const EngineEntry& engine : engines.all()) {
+    const bool known = std::ranges::find(names, engine.name) != names.end();
+    if (written.engines && !known) names.push_back(engine.name);
+  }
+  const std::string_view noun = written.engines ? "preset or engine" : "preset";
   return {.kind = ErrorKind::kUsage,
           .where = {},
-          .what = fmt::format("there is no preset '{}'", word),
+          .what = fmt::format("there is no {} '{}'", noun, written.config),
           .got = {},
-          .expected = fmt::format("a preset such as '{}' (all: {}), or the path of a TOML file",
-                                  nearest_name(word, names), fmt::join(names, ", ")),
+          .expected = fmt::format("a {} such as '{}' (all: {}), or the path of a TOML file", noun,
+                                  nearest_name(written.config, names), fmt::join(names, ", ")),
           .fix = "'gossamer train --help' describes the presets"};
 }
 
+// The settings of a preset, a file or nothing.
 struct Base {
   const EngineEntry& engine;
   std::vector<settings::KeySetting> settings;
+  std::string name;  // for people
 };
 
-// The settings of a preset or file.
+Result<Base> read_text(const EngineList& engines, std::string_view text, std::string name) {
+  auto table = settings::parse_toml(text, name);
+  if (!table.ok()) return table.error();
+  const auto engine = engines.take_engine(*table);
+  if (!engine.ok()) return engine.error();
+  auto settings = settings::read_settings(*(*engine)->keys, *table);
+  if (!settings.ok()) return settings.error();
+  return Base{.engine = **engine, .settings = *std::move(settings), .name = std::move(name)};
+}
+
+Result<Base> read_preset(const EngineList::Named& named) {
+  const std::string name = fmt::format("preset {}", named.preset.name);
+  auto table = settings::parse_toml(named.preset.toml, name);
+  if (!table.ok()) return table.error();
+  const auto word = run::take_engine(*table);
+  CHECK(!word || word->name == named.engine.name, name);
+  auto settings = settings::read_settings(*named.engine.keys, *table);
+  if (!settings.ok()) return settings.error();
+  return Base{.engine = named.engine, .settings = *std::move(settings), .name = name};
+}
+
 Result<Base> read_base(host::Disk& disk, const EngineList& engines, const WrittenConfig& written) {
   const std::string& config = written.config;
-  if (config.empty()) return Base{.engine = engines.first(), .settings = {}};
-  if (const auto named = engines.find_preset(config)) {
-    auto settings = settings::read_settings(*named->engine.keys, named->preset.toml,
-                                            fmt::format("preset {}", named->preset.name));
-    if (!settings.ok()) return settings.error();
-    return Base{.engine = named->engine, .settings = *std::move(settings)};
-  }
+  if (config.empty()) return Base{.engine = engines.first(), .settings = {}, .name = "no config"};
+  if (const auto named = engines.find_preset(config)) return read_preset(*named);
+  if (const EngineEntry* const engine = engines.find(config); written.engines && engine != nullptr)
+    return Base{.engine = *engine, .settings = {}, .name = config};
   const bool looks_like_path = config.find('/') != std::string::npos || config.ends_with(".toml");
   const auto there = disk.exists(config);
-  if (!looks_like_path && (!there.ok() || !*there))
-    return unknown_preset(engines, config, written.other_words);
+  if (!looks_like_path && (!there.ok() || !*there)) return unknown_preset(engines, written);
   const auto text = host::read_text(disk, config, kMostConfig);
   if (!text.ok()) return text.error();
-  const auto engine = engines.of_config(*text, config);
-  if (!engine.ok()) return engine.error();
-  auto settings = settings::read_settings(*(*engine)->keys, *text, config);
-  if (!settings.ok()) return settings.error();
-  return Base{.engine = **engine, .settings = *std::move(settings)};
+  return read_text(engines, *text, config);
+}
+
+// "seed=1": the first key that has a value from the start.
+std::string example_of(const settings::Keys& keys) {
+  const settings::Values values = keys.defaults();
+  for (const settings::Key& key : keys.all()) {
+    if (!values.text(key).empty()) return fmt::format("{}={}", key.name, values.text(key));
+  }
+  return "key=value";
 }
 
 }  // namespace
@@ -64,8 +94,10 @@ Result<ChosenConfig> choose_config(host::Disk& disk, const EngineList& engines,
   auto base = read_base(disk, engines, written);
   if (!base.ok()) return base.error();
   std::vector<settings::KeySetting> settings = std::move(base->settings);
-  for (const std::string& text : written.overrides) {
-    auto setting = settings::parse_setting(text, "train.batch=256");
+  const auto words = without_engine(written.overrides, base->engine, base->name);
+  if (!words.ok()) return words.error();
+  for (const std::string& text : *words) {
+    auto setting = settings::parse_setting(text, example_of(*base->engine.keys));
     if (!setting.ok()) return setting.error();
     settings.push_back(std::move(*setting));
   }
@@ -74,6 +106,25 @@ Result<ChosenConfig> choose_config(host::Disk& disk, const EngineList& engines,
   settings::Values values = base->engine.keys->defaults();
   if (auto done = values.apply(settings); !done.ok()) return done.error();
   return ChosenConfig{.engine = base->engine, .settings = std::move(settings), .values = std::move(values)};
+}
+
+Result<std::vector<std::string>> without_engine(const std::vector<std::string>& words,
+                                                const EngineEntry& engine, std::string_view config) {
+  const std::string key = fmt::format("{}=", run::kEngineKey);
+  std::vector<std::string> others;
+  for (const std::string& word : words) {
+    if (!word.starts_with(key)) {
+      others.push_back(word);
+      continue;
+    }
+    if (word.substr(key.size()) == engine.name) continue;
+    return Error{.kind = ErrorKind::kUsage,
+                 .what = "a key cannot change the engine of a config",
+                 .got = fmt::format("'{}'", word),
+                 .expected = fmt::format("'{}{}', which {} is for", key, engine.name, config),
+                 .fix = "leave the key out, or give a config of the other engine"};
+  }
+  return others;
 }
 
 }  // namespace gossamer::commands

@@ -22,15 +22,24 @@ struct WrittenConfig {
   std::string skip_bad = {};  // of --skip-bad
   // Words that the command takes beside presets.
   std::vector<std::string_view> other_words = {};
+  bool engines = false;  // the name of an engine is a config too: its keys as they are from the start
 };
 
 struct ChosenConfig {
   const EngineEntry& engine;
-  std::vector<settings::KeySetting> settings;  // preset or file, overrides, --skip-bad
+  // Preset or file, overrides, --skip-bad; without the key `engine`.
+  std::vector<settings::KeySetting> settings;
   settings::Values values;
 };
-// Finds the engine and reads all settings, in order. The engine has not checked the values.
+// Finds the engine and reads all settings, in order. The engine has not checked the values. kUsage for words
+// that name another engine than the config.
 [[nodiscard]] Result<ChosenConfig> choose_config(host::Disk& disk, const EngineList& engines,
                                                  const WrittenConfig& written);
+
+// The words KEYS of a user without the key `engine`, which is no key of the engine. kUsage if it names
+// another one. `config`: the words by which people know it, "preset xmc".
+[[nodiscard]] Result<std::vector<std::string>> without_engine(const std::vector<std::string>& words,
+                                                              const EngineEntry& engine,
+                                                              std::string_view config);
 
 }  // namespace gossamer::commands

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 
 #include "commands/engine/test_two_engines.h"
@@ -45,6 +46,49 @@ TEST_F(Words, FileChoosesTheEngine) {
   EXPECT_EQ(rows(*choose({.config = "b.toml", .overrides = {}})), "10");
   EXPECT_EQ(choose({.config = "", .overrides = {}})->engine.name, "first");
   EXPECT_FALSE(choose({.config = "a.toml", .overrides = {"rows=10"}}).ok());
+}
+
+// Claim: the key `engine` is no setting. A file may name any engine, the first one too; a word may repeat the
+// name. Another name is refused, and the error has both.
+TEST_F(Words, EngineIsNoSetting) {
+  run::testing::write(machine_.disk, "a.toml", "engine = \"second\"\nrows = 9\n");
+  run::testing::write(machine_.disk, "b.toml", "engine = \"first\"\nrows = 10\n");
+  EXPECT_EQ(choose({.config = "b.toml", .overrides = {}})->engine.name, "first");
+  for (const auto& [config, engine] : std::map<std::string, std::string>{
+           {"a.toml", "second"}, {"two", "second"}, {"b.toml", "first"}, {"one", "first"}, {"", "first"}}) {
+    const auto same = choose({.config = config, .overrides = {"engine=" + engine, "rows=7"}});
+    ASSERT_TRUE(same.ok()) << config << same.error().message();
+    EXPECT_EQ(same->engine.name, engine);
+    EXPECT_EQ(rows(*same), "7");
+    for (const settings::KeySetting& one : same->settings) EXPECT_NE(one.name, "engine");
+    const std::string wrong = engine == "first" ? "second" : "first";
+    const auto other = choose({.config = config, .overrides = {"engine=" + wrong}});
+    ASSERT_FALSE(other.ok()) << config;
+    EXPECT_EQ(other.error().kind, ErrorKind::kUsage);
+    EXPECT_EQ(other.error().got, "'engine=" + wrong + "'");
+    EXPECT_NE(other.error().expected.find("'engine=" + engine + "'"), std::string::npos);
+  }
+}
+
+// Claim: an engine's name is a config where the command says so. It has the keys as they are from the start.
+TEST_F(Words, EngineNamesItsKeys) {
+  const auto keys = choose({.config = "second", .overrides = {"rows=8"}, .engines = true});
+  ASSERT_TRUE(keys.ok()) << keys.error().message();
+  EXPECT_EQ(keys->engine.name, "second");
+  EXPECT_EQ(rows(*keys), "8");
+  EXPECT_EQ(choose({.config = "two", .overrides = {}, .engines = true})->settings.size(), 1u);
+  EXPECT_FALSE(choose({.config = "second", .overrides = {}}).ok());
+  const auto unknown = choose({.config = "secnd", .overrides = {}, .engines = true});
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_EQ(unknown.error().what, "there is no preset or engine 'secnd'");
+  EXPECT_EQ(unknown.error().expected,
+            "a preset or engine such as 'second' (all: one, two, first, second), or the path of a TOML file");
+}
+
+// Claim: the example for a word without '=' is a key of the engine that is meant.
+TEST_F(Words, ExampleIsAKeyOfTheEngine) {
+  EXPECT_EQ(choose({.config = "two", .overrides = {"rows"}}).error().expected,
+            "key=value, for example rows=64");
 }
 
 // Claim: a word that is neither is refused. The error names all presets, and words that the command takes

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // EngineEntry is all that commands know of an engine. Each engine has one in the list (commands/engines.h).
-// A function that is empty is something that the engine does not do. A command that needs it then refuses,
-// and names the engines which do it (engine_list.h).
+// Every entry has a name, keys and a check. Any other function that is empty is something that the engine
+// does not do. A command that needs it then refuses, and names the engines which do it (engine_list.h).
 //
 // Thread rule: immutable; each function says on which thread it is called.
 #pragma once
@@ -42,12 +42,15 @@ struct PresetText {
 struct ImportKind {
   std::string_view name;
   std::string_view help = {};
+  // Flags of the command that other kinds may not have: "--skip-bad". They live as long as the program.
+  std::span<const std::string_view> flags = {};
 };
 
 struct EngineEntry {
   std::string_view name;  // in the configuration of a run
   std::string_view help;  // "shows that a fleet works"
   std::vector<PresetText> presets = {};
+  // Without the key `engine`, which is that of the list.
   const settings::Keys* keys = nullptr;
   // kUsage for keys that contradict each other.
   std::function<Result<void>(const settings::Values&)> check = {};
@@ -67,6 +70,7 @@ struct EngineEntry {
       std::function<Result<std::unique_ptr<QuerySession>>(const run::NodeHost&, const OpenModel&)>;
   OpenSession predict = {};
   OpenSession serve = {};
+  // Both or none.
   std::vector<ImportKind> import_kinds = {};
   std::function<Result<Report>(const run::NodeHost&, const ImportFiles&)> import = {};
   std::function<Result<Report>(const run::NodeHost&, const ExportModel&)> export_weights = {};

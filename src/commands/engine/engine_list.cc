@@ -7,26 +7,53 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
+#include "base/check.h"
 #include "base/nearest_name.h"
 #include "host/api/files.h"
-#include "settings/toml.h"
 
 namespace gossamer::commands {
 namespace {
 
-constexpr std::string_view kKey = "engine";
+using run::kEngineKey;
 
 // The name in a model.json; empty where there is none. A damaged file is for its engine to judge.
-Result<std::string> engine_of_model(host::Disk& disk, const std::string& path) {
+std::string engine_of_model(host::Disk& disk, const std::string& path) {
   const auto text = host::read_text(disk, path);
-  if (!text.ok()) return text.error();
+  if (!text.ok()) return {};
   const auto json = nlohmann::json::parse(*text, nullptr, false);
-  const bool names = json.is_object() && json.contains(kKey) && json[kKey].is_string();
-  return names ? json[kKey].get<std::string>() : std::string();
+  const bool names = json.is_object() && json.contains(kEngineKey) && json[kEngineKey].is_string();
+  return names ? json[kEngineKey].get<std::string>() : std::string();
+}
+
+// What every command needs of an entry.
+void check_entry(const EngineEntry& engine) {
+  CHECK(!engine.name.empty());
+  CHECK(engine.keys != nullptr, engine.name);
+  CHECK(engine.check != nullptr, engine.name);
+  CHECK(engine.keys->find(kEngineKey) == nullptr, engine.name);
+  CHECK(engine.import_kinds.empty() == (engine.import == nullptr), engine.name);
 }
 
 }  // namespace
+
+EngineList::EngineList(std::vector<EngineEntry> entries) : entries_(std::move(entries)) {
+  CHECK(!entries_.empty());
+  std::set<std::string_view> names;
+  std::set<std::string_view> presets;
+  std::set<std::string_view> kinds;
+  for (const EngineEntry& engine : entries_) {
+    check_entry(engine);
+    CHECK(names.insert(engine.name).second, engine.name);
+    for (const PresetText& preset : engine.presets)
+      CHECK(presets.insert(preset.name).second, engine.name, preset.name);
+    for (const ImportKind& kind : engine.import_kinds)
+      CHECK(kinds.insert(kind.name).second, engine.name, kind.name);
+  }
+  for (const std::string_view preset : presets)
+    CHECK(find(preset) == nullptr || &find_preset(preset)->engine == find(preset), preset);
+}
 
 const EngineEntry* EngineList::find(std::string_view name) const {
   const auto found = std::ranges::find(entries_, name, &EngineEntry::name);
@@ -63,29 +90,24 @@ Error EngineList::lacks(const EngineEntry& engine, std::string_view does,
           .fix = "ask it of a run of such an engine"};
 }
 
-Result<const EngineEntry*> EngineList::of_config(std::string_view toml, std::string_view file) const {
-  const auto table = settings::parse_toml(toml, file);
-  if (!table.ok()) return table.error();
-  const auto found = std::ranges::find(*table, kKey, &settings::TomlEntry::name);
-  if (found == table->end()) return &first();
-  const auto* const name = found->value.as<std::string>();
-  return named(name != nullptr ? *name : settings::describe(found->value), found->value.where);
+Result<const EngineEntry*> EngineList::take_engine(settings::TomlTable& config) const {
+  const auto word = run::take_engine(config);
+  return word ? named(word->name, word->where) : &first();
 }
 
 Result<const EngineEntry*> EngineList::of_directory(host::Disk& disk, const std::string& directory) const {
   for (const char* const path : {"/model/model.json", "/model.json"}) {
     const auto there = disk.exists(directory + path);
     if (!there.ok() || !*there) continue;
-    const auto name = engine_of_model(disk, directory + path);
-    const EngineEntry* const engine = name.ok() ? find(*name) : nullptr;
-    return engine != nullptr ? engine : &first();
+    const std::string name = engine_of_model(disk, directory + path);
+    return name.empty() ? &first() : named(name, directory + path);
   }
   const std::string config = directory + "/run.toml";
   const auto there = disk.exists(config);
   if (!there.ok() || !*there) return &first();
   const auto text = host::read_text(disk, config);
-  if (!text.ok() || !settings::parse_toml(*text, config).ok()) return &first();
-  return of_config(*text, config);
+  auto table = text.ok() ? settings::parse_toml(*text, config) : text.error();
+  return table.ok() ? take_engine(*table) : &first();
 }
 
 }  // namespace gossamer::commands

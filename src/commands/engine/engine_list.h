@@ -3,8 +3,8 @@
 // EngineList: the engines of a program. It finds the engine that a config or a directory is for, and makes
 // the error for what an engine does not do.
 //
-// A config names its engine by the key `engine`, a model.json by its field "engine". A config without the key
-// is for the first engine of the list, whose configs never have it.
+// A config names its engine by the key `engine` (run/engine_key.h), a model.json by its field "engine". A
+// config without the key is for the first engine of the list, whose configs are written without it.
 //
 // Thread rule: immutable.
 #pragma once
@@ -19,13 +19,16 @@
 #include "base/result.h"
 #include "commands/engine/engine_entry.h"
 #include "host/api/disk.h"
+#include "run/engine_key.h"
+#include "settings/toml.h"
 
 namespace gossamer::commands {
 
 class EngineList {
  public:
-  // Requires an engine.
-  explicit EngineList(std::vector<EngineEntry> entries) : entries_(std::move(entries)) {}
+  // Requires an engine, and of each entry what EngineEntry says. No two have the same name, the same preset
+  // or the same kind of files to import. A preset with the name of an engine is a preset of this engine.
+  explicit EngineList(std::vector<EngineEntry> entries);
 
   // The list with one engine more.
   [[nodiscard]] EngineList with(EngineEntry entry) const {
@@ -44,10 +47,14 @@ class EngineList {
   };
   [[nodiscard]] std::optional<Named> find_preset(std::string_view name) const;
 
-  // The engine that a config's key `engine` names, or the first. kUsage for another word.
-  [[nodiscard]] Result<const EngineEntry*> of_config(std::string_view toml, std::string_view file) const;
-  // The engine of a run directory or a model directory. The first where that is not known: it says then what
-  // is missing or damaged.
+  // Takes the key `engine` off a config: the engine that it names, or the first. kUsage for another word.
+  [[nodiscard]] Result<const EngineEntry*> take_engine(settings::TomlTable& config) const;
+  // The engine as run directories name it.
+  [[nodiscard]] run::RunEngine in_runs(const EngineEntry& engine) const {
+    return {.name = std::string(engine.name), .unnamed = std::string(first().name)};
+  }
+  // The engine of a run directory or a model directory. The first where none is named: it says then what is
+  // missing or damaged. kUsage for an engine that is not in the list.
   [[nodiscard]] Result<const EngineEntry*> of_directory(host::Disk& disk, const std::string& directory) const;
 
   // The function of the engine, such as ability(engine, &EngineEntry::predict, "answers queries", where).

@@ -28,10 +28,15 @@ TEST(EngineList, FindsByNameAndPreset) {
 // the nearest one named.
 TEST(EngineList, ConfigNamesItsEngine) {
   const EngineList engines = testing::two_engines();
-  EXPECT_EQ((*engines.of_config("rows = 3\n", "a.toml"))->name, "first");
-  EXPECT_EQ((*engines.of_config("engine = \"second\"\n", "a.toml"))->name, "second");
-  EXPECT_EQ((*engines.of_config("[part]\nengine = \"second\"\n", "a.toml"))->name, "first");
-  const auto unknown = engines.of_config("\nengine = \"secnd\"\n", "a.toml");
+  const auto of_config = [&](const std::string& text) {
+    auto config = *settings::parse_toml(text, "a.toml");
+    return engines.take_engine(config);
+  };
+  EXPECT_EQ((*of_config("rows = 3\n"))->name, "first");
+  EXPECT_EQ((*of_config("engine = \"first\"\n"))->name, "first");
+  EXPECT_EQ((*of_config("engine = \"second\"\n"))->name, "second");
+  EXPECT_EQ((*of_config("[part]\nengine = \"second\"\n"))->name, "first");
+  const auto unknown = of_config("\nengine = \"secnd\"\n");
   ASSERT_FALSE(unknown.ok());
   EXPECT_EQ(unknown.error().kind, ErrorKind::kUsage);
   EXPECT_EQ(unknown.error().where, "a.toml:2:10");
@@ -59,8 +64,54 @@ TEST(EngineList, DirectoryNamesItsEngine) {
   EXPECT_EQ(of("/runs/c"), "second");
   EXPECT_NE(of("/runs/d").find("there is no engine 'third'"), std::string::npos);
   EXPECT_EQ(of("/nowhere"), "first");
-  write(machine.disk, "/models/b/model.json", "{");
-  EXPECT_EQ(of("/models/b"), "first");
+  for (const char* const damaged : {"{", "{}", R"({"engine":3})", R"({"engine":""})"}) {
+    write(machine.disk, "/models/b/model.json", damaged);
+    EXPECT_EQ(of("/models/b"), "first");
+  }
+}
+
+// Claim: a model of an engine that is not in the list is refused with its name, wherever the model lies.
+TEST(EngineList, ModelOfAnUnknownEngine) {
+  const EngineList engines = testing::two_engines();
+  run::testing::SimMachine machine;
+  for (const std::string directory : {"/runs/a/model", "/models/b"}) {
+    ASSERT_TRUE(machine.disk.make_directories(directory).ok());
+    write(machine.disk, directory + "/model.json", R"({"engine":"third","sum":7})");
+    const auto engine =
+        engines.of_directory(machine.disk, directory == "/runs/a/model" ? "/runs/a" : directory);
+    ASSERT_FALSE(engine.ok());
+    EXPECT_EQ(engine.error().kind, ErrorKind::kUsage);
+    EXPECT_EQ(engine.error().where, directory + "/model.json");
+    EXPECT_EQ(engine.error().what, "there is no engine 'third'");
+    EXPECT_NE(engine.error().expected.find("(all: first, second)"), std::string::npos);
+  }
+}
+
+// Claim: an entry without what each engine has, and a name that is there twice, are mistakes of the program.
+TEST(EngineListDeathTest, RefusesMistakes) {
+  const auto list = [](const auto& change) {
+    EngineEntry second = testing::second_engine();
+    change(second);
+    return EngineList({testing::first_engine(), second});
+  };
+  EXPECT_DEATH(EngineList({}), "CHECK failed");
+  EXPECT_DEATH(list([](EngineEntry& one) { one.keys = nullptr; }), "keys != nullptr.*second");
+  EXPECT_DEATH(list([](EngineEntry& one) { one.check = {}; }), "check != nullptr.*second");
+  EXPECT_DEATH(list([](EngineEntry& one) { one.name = ""; }), "CHECK failed");
+  EXPECT_DEATH(list([](EngineEntry& one) { one.name = "first"; }), "CHECK failed");
+  EXPECT_DEATH(list([](EngineEntry& one) { one.name = "one"; }), "CHECK failed");
+  EXPECT_DEATH(list([](EngineEntry& one) { one.presets.front().name = "one"; }), "CHECK failed");
+  EXPECT_DEATH(list([](EngineEntry& one) { one.import_kinds = {{.name = "csv"}}; }), "import_kinds");
+  EXPECT_DEATH(list([](EngineEntry& one) {
+                 one.import_kinds = {{.name = "csv"}, {.name = "csv"}};
+                 one.import = [](const run::NodeHost&, const ImportFiles&) {
+                   return Result<Report>(Report{});
+                 };
+               }),
+               "kinds.insert");
+  static const settings::KeyTable<testing::TestConfig> taken(
+      {.listed_by = "--keys"}, {settings::key<&testing::TestConfig::of>("engine", {}, "is the list's")});
+  EXPECT_DEATH(list([](EngineEntry& one) { one.keys = &taken; }), "kEngineKey");
 }
 
 // Claim: what an engine does not do is refused, and the engines are named which do it.

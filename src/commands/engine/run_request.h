@@ -40,6 +40,7 @@ struct LeadOptions {
 struct RunRequest {
   std::string directory;
   run::Continue resume = run::Continue::kNo;
+  run::RunEngine engine = {};  // as EngineList::in_runs() gives it
   // The config that preset, file and overrides make, and the settings in it that the user wrote.
   settings::Values config;
   std::vector<settings::KeySetting> settings;

@@ -12,7 +12,7 @@
 namespace gossamer::commands::testing {
 
 struct TestConfig {
-  std::string engine = "second";
+  std::string of = "";
   std::uint64_t rows = 64;
 };
 
@@ -25,21 +25,29 @@ inline const settings::KeyTable<TestConfig>& first_keys() {
 inline const settings::KeyTable<TestConfig>& second_keys() {
   static const settings::KeyTable<TestConfig> table(
       {.listed_by = "second --keys"},
-      {settings::key<&TestConfig::engine>("engine", {}, "of the config"),
+      {settings::key<&TestConfig::of>("of", {}, "what it is made"),
        settings::key<&TestConfig::rows>("rows", {.min = 1, .max = 9}, "of the thing")});
   return table;
 }
 
-inline EngineList two_engines() {
-  return EngineList({{.name = "first",
-                      .help = "is the first",
-                      .presets = {{.name = "one", .help = "of the first", .toml = "rows = 50\n"}},
-                      .keys = &first_keys()},
-                     {.name = "second",
-                      .help = "is the second",
-                      .presets = {{.name = "two", .help = "of the second", .toml = "rows = 5\n"}},
-                      .keys = &second_keys(),
-                      .workload = [](const settings::Values&) { return Result<Led>(Led{}); }}});
+inline Result<void> allow(const settings::Values& /*values*/) { return {}; }
+
+inline EngineEntry first_engine() {
+  return {.name = "first",
+          .help = "is the first",
+          .presets = {{.name = "one", .help = "of the first", .toml = "rows = 50\n"}},
+          .keys = &first_keys(),
+          .check = allow};
 }
+inline EngineEntry second_engine() {
+  return {.name = "second",
+          .help = "is the second",
+          .presets = {{.name = "two", .help = "of the second", .toml = "engine = \"second\"\nrows = 5\n"}},
+          .keys = &second_keys(),
+          .check = allow,
+          .workload = [](const settings::Values&) { return Result<Led>(Led{}); }};
+}
+
+inline EngineList two_engines() { return EngineList({first_engine(), second_engine()}); }
 
 }  // namespace gossamer::commands::testing

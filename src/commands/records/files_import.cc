@@ -22,15 +22,19 @@ using data::RecordFormat;
 
 constexpr std::string_view kDictionary = "dictionary";
 
+constexpr std::array<std::string_view, 1> kRecordFlags = {"--skip-bad"};
+constexpr std::array<std::string_view, 3> kDictionaryFlags = {"--test", "--keep", "--plain"};
+
 struct RecordKind {
   ImportKind kind;
   RecordFormat format;
 };
 constexpr std::array<RecordKind, 4> kRecords = {
-    {{{"xmc", "libsvm/XMLC text"}, RecordFormat::kXmc},
-     {{"jsonl", "{\"text\" [, \"context\"]|\"features\", \"labels\"}"}, RecordFormat::kJsonlText},
-     {{"sessions", "ITEM ITEM ... [TAB TARGET]"}, RecordFormat::kSessions},
-     {{"text", "plain words"}, RecordFormat::kText}}};
+    {{{"xmc", "libsvm/XMLC text", kRecordFlags}, RecordFormat::kXmc},
+     {{"jsonl", "{\"text\" [, \"context\"]|\"features\", \"labels\"}", kRecordFlags},
+      RecordFormat::kJsonlText},
+     {{"sessions", "ITEM ITEM ... [TAB TARGET]", kRecordFlags}, RecordFormat::kSessions},
+     {{"text", "plain words", kRecordFlags}, RecordFormat::kText}}};
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -87,7 +91,7 @@ Result<Report> import_dictionary(const run::NodeHost& host, const ImportFiles& w
 std::vector<ImportKind> import_kinds() {
   std::vector<ImportKind> kinds;
   for (const RecordKind& one : kRecords) kinds.push_back(one.kind);
-  kinds.push_back({.name = kDictionary});
+  kinds.push_back({.name = kDictionary, .flags = kDictionaryFlags});
   return kinds;
 }
 

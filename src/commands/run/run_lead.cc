@@ -15,6 +15,7 @@
 #include "node/event_loop.h"
 #include "node/places.h"
 #include "node/run_configuration.h"
+#include "run/engine_key.h"
 #include "run/run_directory.h"
 
 namespace gossamer::commands {
@@ -125,6 +126,8 @@ Result<RunLead::Before> RunLead::fleet_before() const {
   const std::string directory = node::lead_directory(paths_.root);
   auto file = run::read_lead_file(host_.disk, directory);
   if (!file.ok()) return file.error();
+  if (!file->engine.empty() && file->engine != engine_)
+    return run::other_engine(run::lead_file_path(directory), file->engine, engine_);
   const auto start = file->start ? Result<StepNumber>(*file->start) : old_start(host_.disk, paths_.root);
   if (!start.ok()) return start.error();
   const auto ended = host_.disk.exists(ended_file(paths_.root));

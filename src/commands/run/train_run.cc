@@ -181,6 +181,7 @@ Result<TrainResult> run_training(const run::NodeHost& host, const std::string& n
   const std::string run_id = fmt::format("{:010x}", microseconds & 0xFFFFFFFFFF);
   auto directory = run::RunDirectory::open(host.disk, {.directory = request.directory,
                                                        .resume = request.resume,
+                                                       .engine = request.engine,
                                                        .config = request.config,
                                                        .settings = request.settings,
                                                        .run_id = run_id});

@@ -324,6 +324,23 @@ TEST(LeadRunner, ReadsAnOlderVersionsFleet) {
   EXPECT_TRUE(*machine.disk.exists(std::string(kRun) + "/nodes/start")) << "the fleet is not another one";
 }
 
+// A fleet of another engine is not led on, and no fleet takes its place.
+TEST(LeadRunner, RefusesAFleetOfAnotherEngine) {
+  for (const bool own : {true, false}) {
+    SimMachine machine;
+    const Kind kind{.own = own};
+    prepare(machine, kind, KilledFleet::Moment::kHalfway);
+    const std::string path = run::lead_file_path(node::lead_directory(kRun));
+    write(machine.disk, path, "engine = \"toy\"\nfirst = 2\n");
+    const auto led = resume(machine.host(), kind);
+    ASSERT_FALSE(led.ok());
+    EXPECT_EQ(led.error().kind, ErrorKind::kUsage);
+    EXPECT_EQ(led.error().where, path);
+    EXPECT_EQ(led.error().what, "the run in this directory is of engine 'toy'");
+    EXPECT_TRUE(*machine.disk.exists(path));
+  }
+}
+
 // Own members take memory of this machine, and members elsewhere none.
 TEST(LeadRunner, OwnMembersTakeMemory) {
   SimMachine machine;
