@@ -85,6 +85,14 @@ class WrongWords(unittest.TestCase):
         self.refused(["train", "--keys", "spares"], "no preset or engine", "'sparse'")
         self.refused(["data", "import", "xcm", "a", "--out", "b"], "'xmc'")
         self.refused(["bench", "sparse-step", "step=3"], "'steps'")
+        self.refused(["coordinator", "check", "engine=sparse", "--out", "x"], "'engine=sparse'", "'engine=check'")
+
+    # A flag that would do nothing is refused, and the kinds of data are named which have it.
+    def test_flags_of_other_data(self):
+        self.refused(["data", "import", "dictionary", "a", "--out", "b", "--skip-bad", "3"], "not for dictionary data",
+                     "xmc, jsonl, sessions or text data")  # fmt: skip
+        for flag in (["--test", "3"], ["--keep", "x"], ["--plain"]):
+            self.refused(["data", "import", "text", "a", "--out", "b", *flag], flag[0], "not for text data", "dictionary data")
 
     # Values out of range name the range; missing arguments are named.
     def test_values(self):
