@@ -240,10 +240,9 @@ void LockstepEngine::go_on_halting(Instant now) {
            Slice::of(std::string(1, '\0')), now);
 }
 
-// A second leave() would not wait for the reports.
 void LockstepEngine::leave(Instant now) {
   life_->look_again.reset();
-  if (!std::exchange(life_->left, true)) member().leave(life_->stop.value_or("the run was stopped"), now);
+  member().leave(life_->stop.value_or("the run was stopped"), now);
 }
 
 // Tells coordinator and engine. The cost of a recovery is known with the step after it.

@@ -112,7 +112,6 @@ class LockstepEngine : public MemberEngine {
     bool halting = false;               // has saved, and takes no further step
     bool alone = false;                 // leaves as soon as its save lasts
     bool halted = false;                // has told the others that its save lasts
-    bool left = false;                  // leaves, or has left
     std::optional<Instant> look_again;  // when to ask again whether the save lasts, or to wait no longer
   };
 
