@@ -22,7 +22,7 @@ Result<Led> workload(const settings::Values& values) {
              .configuration = check::check_config_bytes(config)};
 }
 
-MemberKinds member(const MemberPlace& place) {
+MemberKinds check_member(const MemberPlace& place) {
   return {.kinds = {{.name = std::string(kName), .make = [place](const node::Supplied&) {
                        return std::make_unique<check::CheckEngine>(
                            place.process, check::CheckEngine::Options{.clock = &place.host.clock});
@@ -39,7 +39,7 @@ EngineEntry check_entry() {
       .check =
           [](const settings::Values& values) { return check::validate(check::check_keys().config(values)); },
       .workload = workload,
-      .member = member};
+      .member = check_member};
 }
 
 }  // namespace gossamer::commands

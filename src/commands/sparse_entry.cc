@@ -36,7 +36,7 @@ std::unique_ptr<Training> prepare(const TrainingPlace& place, const std::optiona
 }
 
 // Members train, or serve a model.
-MemberKinds member(const MemberPlace& place) {
+MemberKinds sparse_member(const MemberPlace& place) {
   const run::NodeHost& host = place.host;
   return {.kinds = {{.name = std::string(kSparseEngine),
                      .needs = node::Needs::kSupply,
@@ -70,7 +70,7 @@ EngineEntry sparse_entry() {
                 return sparse_engine::validate(sparse_engine::train_keys().config(values));
               },
           .prepare = prepare,
-          .member = member,
+          .member = sparse_member,
           .evaluate = measure_model,
           .predict = open_session,
           .serve = open_session,

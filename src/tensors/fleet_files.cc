@@ -9,13 +9,13 @@
 namespace gossamer::tensors {
 namespace {
 
-constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kStepPrefix = "step-";
 constexpr std::string_view kPart = ".part";
 constexpr std::string_view kRecord = ".run";
 constexpr std::string_view kUnfinished = ".tmp";
 constexpr std::size_t kStepDigits = 12;
 
-std::string stem(StepNumber step) { return fmt::format("{}{:012}", kPrefix, step.value); }
+std::string stem(StepNumber step) { return fmt::format("{}{:012}", kStepPrefix, step.value); }
 
 template <class T>
 bool take_number(std::string_view& text, T& number) {
@@ -34,7 +34,7 @@ bool take_word(std::string_view& text, std::string_view word) {
 // The step of a finished file, by its name.
 std::optional<StepNumber> step_of(std::string_view name) {
   StepNumber step;
-  if (!take_word(name, kPrefix) || name.size() <= kStepDigits || name[kStepDigits] != '.' ||
+  if (!take_word(name, kStepPrefix) || name.size() <= kStepDigits || name[kStepDigits] != '.' ||
       !take_number(name, step.value))
     return std::nullopt;
   std::uint64_t node = 0;

@@ -36,7 +36,7 @@ constexpr std::array<RecordKind, 4> kRecords = {
      {{"sessions", "ITEM ITEM ... [TAB TARGET]", kRecordFlags}, RecordFormat::kSessions},
      {{"text", "plain words", kRecordFlags}, RecordFormat::kText}}};
 
-std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string json_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 std::string summary_json(const DataImportResult& result) {
   Json json = {{"records", result.report.records},  {"features", result.report.features},
@@ -44,7 +44,7 @@ std::string summary_json(const DataImportResult& result) {
                {"skipped", result.report.skipped},  {"format", name(result.format)},
                {"skipped_examples", Json::array()}, {"path", result.path}};
   for (const Error& example : result.report.examples) json["skipped_examples"].push_back(example.message());
-  return dump(json);
+  return json_text(json);
 }
 
 std::string summary_text(const DataImportResult& result) {
@@ -58,7 +58,7 @@ std::string summary_text(const DataImportResult& result) {
 }
 
 std::string dictionary_json(const text::DictionaryReport& report, const std::string& directory) {
-  return dump({{"definitions", report.definitions},
+  return json_text({{"definitions", report.definitions},
                {"headwords", report.headwords},
                {"train", report.train},
                {"test", report.test},

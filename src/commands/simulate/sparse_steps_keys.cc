@@ -13,26 +13,26 @@ using settings::KeySetting;
 using simulation::SparseStepsOptions;
 
 const settings::KeyTable<SparseStepsOptions>& sparse_steps_table() {
-  using S = SparseStepsOptions;
+  using O = SparseStepsOptions;
   constexpr Duration kMillisecond = from_milliseconds(1);
-  static const settings::KeyTable<S> table(
+  static const settings::KeyTable<O> table(
       kSimulationWording,
-      {key<&S::codec>("codec", {.choices = {net::kCodecNames.begin(), net::kCodecNames.end()}},
+      {key<&O::codec>("codec", {.choices = {net::kCodecNames.begin(), net::kCodecNames.end()}},
                       "of what is exchanged: f32, bf16 or int8"),
-       key<&S::members>("members", {.min = 1, .max = 64}, "that train together"),
-       key<&S::units>("units", {.min = 16, .max = 4096, .multiple_of = 16}, "of the hidden layer"),
-       key<&S::features>("features", {.min = 1, .max = 10'000'000},
+       key<&O::members>("members", {.min = 1, .max = 64}, "that train together"),
+       key<&O::units>("units", {.min = 16, .max = 4096, .multiple_of = 16}, "of the hidden layer"),
+       key<&O::features>("features", {.min = 1, .max = 10'000'000},
                          "of the network; they cost memory, no bytes of a step"),
-       key<&S::labels>("labels", {.min = 8, .max = 10'000'000}, "of the network, likewise"),
-       key<&S::batch>("batch", {.min = 1, .max = 65'536}, "samples of a step"),
-       key<&S::nonzeros>("nonzeros", {.min = 1, .max = 10'000}, "features of a sample, at most"),
-       key<&S::steps>("steps", {.min = 1, .max = 10'000}, "that are measured, after the first five"),
-       key<&S::rate_mbps>("rate_mbps", {.min = 1, .max = 1'000'000},
+       key<&O::labels>("labels", {.min = 8, .max = 10'000'000}, "of the network, likewise"),
+       key<&O::batch>("batch", {.min = 1, .max = 65'536}, "samples of a step"),
+       key<&O::nonzeros>("nonzeros", {.min = 1, .max = 10'000}, "features of a sample, at most"),
+       key<&O::steps>("steps", {.min = 1, .max = 10'000}, "that are measured, after the first five"),
+       key<&O::rate_mbps>("rate_mbps", {.min = 1, .max = 1'000'000},
                           "of each member's line, up and down, 10^6 bits a second"),
-       key<&S::rtt>("rtt_ms", {.max = 2000, .unit = kMillisecond}, "between any two members"),
-       key<&S::compute>("compute_ms", {.max = 60'000, .unit = kMillisecond},
+       key<&O::rtt>("rtt_ms", {.max = 2000, .unit = kMillisecond}, "between any two members"),
+       key<&O::compute>("compute_ms", {.max = 60'000, .unit = kMillisecond},
                         "that a member's share of a step takes"),
-       key<&S::staleness>("staleness", {.max = 1}, "1: two steps are in flight, 0: one")});
+       key<&O::staleness>("staleness", {.max = 1}, "1: two steps are in flight, 0: one")});
   return table;
 }
 
