@@ -59,11 +59,11 @@ std::string summary_text(const DataImportResult& result) {
 
 std::string dictionary_json(const text::DictionaryReport& report, const std::string& directory) {
   return json_text({{"definitions", report.definitions},
-               {"headwords", report.headwords},
-               {"train", report.train},
-               {"test", report.test},
-               {"near_copies", report.near_copies},
-               {"path", directory}});
+                    {"headwords", report.headwords},
+                    {"train", report.train},
+                    {"test", report.test},
+                    {"near_copies", report.near_copies},
+                    {"path", directory}});
 }
 
 std::string dictionary_text(const text::DictionaryReport& report, const std::string& directory) {
