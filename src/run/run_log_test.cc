@@ -47,12 +47,12 @@ TEST(RunLog, LeavesOutWhatAnEngineDoesNotHave) {
   const host::SimClock clock;
   RunLog log(disk, clock, files());
   ASSERT_TRUE(log.continue_at(0).ok());
-  log.metric({.step = 1, .active_rows = 0});
+  log.metric({.step = 1, .samples_per_second = 5, .active_rows = 0});
   log.metric({.step = 2});
   EXPECT_EQ(
       *host::read_text(disk, "metrics.jsonl"),
-      "{\"step\":1,\"epoch\":0.0,\"loss\":0.0,\"lr\":0.0,\"samples_per_second\":0.0,\"active_rows\":0}\n"
-      "{\"step\":2,\"epoch\":0.0,\"loss\":0.0,\"lr\":0.0,\"samples_per_second\":0.0}\n");
+      "{\"step\":1,\"epoch\":0.0,\"loss\":0.0,\"lr\":0.0,\"samples_per_second\":5.0,\"active_rows\":0}\n"
+      "{\"step\":2,\"epoch\":0.0,\"loss\":0.0,\"lr\":0.0}\n");
 }
 
 // A log that continues at a step drops later lines and a torn last one. The file then reads like that
