@@ -31,7 +31,7 @@ endif()
 # What tests themselves do is cheap; compiling them is not.
 add_library(gossamer_test_flags INTERFACE)
 target_link_libraries(gossamer_test_flags INTERFACE gossamer_flags)
-target_compile_options(gossamer_test_flags INTERFACE -O1)
+target_compile_options(gossamer_test_flags INTERFACE $<IF:$<BOOL:${GOSSAMER_SANITIZE}>,-O0,-O1>)
 if(GOSSAMER_SANITIZE)
   add_compile_options(-fsanitize=${GOSSAMER_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   if(GOSSAMER_SANITIZE_EXCEPT)
