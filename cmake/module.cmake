@@ -13,17 +13,9 @@ function(gossamer_module name)
     set(scope PUBLIC)
     target_link_libraries(${target} PRIVATE gossamer_flags ${M_LIBS})
     gossamer_reuse(${target} source ${M_LIBS})
-    # The sources of a folder are compiled a few at a time, because most of the time goes into the headers that all of
-    # them read. A change of one source costs as many, so the build that people change has fewer. EACH_ALONE is for
-    # sources that are compiled for several processors.
-    if(GOSSAMER_UNITY AND NOT M_EACH_ALONE)
-      set(batch 4)
-      if(GOSSAMER_SANITIZE)
-        set(batch 8)
-      endif()
-      set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
-      # A source that another one includes looks like a header to this warning.
-      target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+    # EACH_ALONE is for sources that are compiled for several processors.
+    if(NOT M_EACH_ALONE)
+      gossamer_unity(${target})
     endif()
   else()
     add_library(${target} INTERFACE)
@@ -41,6 +33,21 @@ function(gossamer_module name)
     gossamer_test(${name}_test SOURCES ${M_TESTS} DEPS ${name} ${M_TEST_DEPS} LIBS ${M_TEST_LIBS}
       LABELS ${M_TEST_LABELS})
   endif()
+endfunction()
+
+# The sources of a folder are compiled a few at a time, because most of the time goes into the headers that all of them
+# read. A change of one source costs as many, so the build that people change has fewer.
+function(gossamer_unity target)
+  if(NOT GOSSAMER_UNITY)
+    return()
+  endif()
+  set(batch 4)
+  if(GOSSAMER_SANITIZE)
+    set(batch 8)
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
+  # A source that another one includes looks like a header to this warning.
+  target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
 endfunction()
 
 # Headers that no source of the same name includes first are compiled alone by every build of tests; the others are

@@ -223,7 +223,8 @@ Result<ExitStatus> lead_training(Context& context, const CoordinatorFlags& flags
   return 0;
 }
 
-Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
+Result<ExitStatus> run_coordinator(Context& context, const Command& self,
+                                   std::span<const std::string> arguments) {
   CoordinatorFlags flags;
   auto parser = make_coordinator_parser(context.engines, self, flags);
   auto parsed = parser.parse(arguments);
@@ -251,7 +252,7 @@ Command coordinator_command() {
               "runs/many\n"
               "  gossamer coordinator check --listen 10.0.0.1:7070 --out runs/fleet\n"
               "  gossamer coordinator check --resume --out runs/fleet",
-          .run = run};
+          .run = run_coordinator};
 }
 
 }  // namespace gossamer::cli

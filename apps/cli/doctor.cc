@@ -23,7 +23,7 @@ Result<node::Target> whom_to_examine(Context& context, const TargetFlags& flags)
   return node::Target{.at = *at, .asker = {}};
 }
 
-Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
+Result<ExitStatus> run_doctor(Context& context, const Command& self, std::span<const std::string> arguments) {
   CommonFlags flags;
   TargetFlags target;
   Parser parser({self.name, self.help, self.example});
@@ -58,7 +58,7 @@ Command doctor_command() {
               "Exit status 0: fit (advice does not count), 1: something will not work.\n\n"
               "Example:\n  cd /data && gossamer doctor\n"
               "  gossamer doctor 10.0.0.1:7070 --token gossamer1.CmQ...",
-          .run = run};
+          .run = run_doctor};
 }
 
 }  // namespace gossamer::cli

@@ -38,7 +38,7 @@ Result<ExitStatus> evaluate(Context& context, const EvalFlags& flags) {
   return 0;
 }
 
-Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
+Result<ExitStatus> run_eval(Context& context, const Command& self, std::span<const std::string> arguments) {
   EvalFlags flags;
   Parser parser({self.name, self.help, self.example});
   parser.add_option("DIR", flags.answer.directory, "of a finished run, or its model/")
@@ -75,7 +75,7 @@ Command eval_command() {
   return {.name = "eval",
           .help = "measures a model on test records",
           .example = "Example:\n  gossamer eval runs/first --data test.txt.gz --json",
-          .run = run};
+          .run = run_eval};
 }
 
 }  // namespace gossamer::cli

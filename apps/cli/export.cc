@@ -38,7 +38,7 @@ Result<ExitStatus> export_weights(Context& context, const ExportFlags& flags) {
   return 0;
 }
 
-Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
+Result<ExitStatus> run_export(Context& context, const Command& self, std::span<const std::string> arguments) {
   ExportFlags flags;
   Parser parser({self.name, self.help, self.example});
   parser.add_option("DIR", flags.directory, "of a finished run, or its model/").required().type_name("");
@@ -76,7 +76,7 @@ Command export_command() {
           "             weights = torch.load(\"weights.pt\", weights_only=True)\n"
           "  word2vec:  from gensim.models import KeyedVectors\n"
           "             vectors = KeyedVectors.load_word2vec_format(\"vectors.txt\")",
-      .run = run};
+      .run = run_export};
 }
 
 }  // namespace gossamer::cli

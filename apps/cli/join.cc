@@ -199,7 +199,7 @@ Result<ExitStatus> join(Context& context, const JoinFlags& flags) {
   return signals.stop_requested() ? 128 + signals.signal_number() : 0;
 }
 
-Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
+Result<ExitStatus> run_join(Context& context, const Command& self, std::span<const std::string> arguments) {
   JoinFlags flags;
   auto parser = make_join_parser(self, flags);
   auto parsed = parser.parse(arguments);
@@ -221,7 +221,7 @@ Command join_command() {
           "Example:\n"
           "  gossamer join 10.0.0.1:7070 --token gossamer1.CmQ... --cores 4 --memory 8G\n"
           "  gossamer join 10.0.0.1:7070",
-      .run = run};
+      .run = run_join};
 }
 
 }  // namespace gossamer::cli

@@ -71,7 +71,8 @@ Result<ExitStatus> predict(Context& context, const PredictFlags& flags) {
   return 0;
 }
 
-Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
+Result<ExitStatus> run_predict(Context& context, const Command& self,
+                               std::span<const std::string> arguments) {
   PredictFlags flags;
   Parser parser({self.name, self.help, self.example});
   add_answering(parser, flags.answer);
@@ -102,7 +103,7 @@ Command predict_command() {
               "Example:\n  gossamer predict runs/dictionary \"the meat of a deer\" --top 3\n"
               "  gossamer predict runs/shop \"shoes socks laces\"\n"
               "  cut -d' ' -f2- test.txt | gossamer predict runs/first > answers.jsonl",
-          .run = run};
+          .run = run_predict};
 }
 
 }  // namespace gossamer::cli

@@ -106,7 +106,7 @@ Result<ExitStatus> serve(Context& context, const ServeFlags& flags) {
   return 128 + signals.signal_number();
 }
 
-Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
+Result<ExitStatus> run_serve(Context& context, const Command& self, std::span<const std::string> arguments) {
   ServeFlags flags;
   Parser parser({self.name, self.help, self.example});
   add_answering(parser, flags.answer);
@@ -144,7 +144,7 @@ Command serve_command() {
               "  gossamer serve runs/dictionary --listen 127.0.0.1:8080\n"
               "  curl -H 'Content-Type: application/json' -d '{\"text\": \"fear of spiders\"}' \\\n"
               "    'http://127.0.0.1:8080/predict?top=3'",
-          .run = run};
+          .run = run_serve};
 }
 
 }  // namespace gossamer::cli

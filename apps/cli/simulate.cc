@@ -142,7 +142,8 @@ Result<ExitStatus> simulate(Context& context, const SimulateFlags& flags) {
   return 0;
 }
 
-Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
+Result<ExitStatus> run_simulate(Context& context, const Command& self,
+                                std::span<const std::string> arguments) {
   SimulateFlags flags;
   auto parser = make_simulate_parser(self, flags);
   auto parsed = parser.parse(arguments);
@@ -165,7 +166,7 @@ Command simulate_command() {
               "  gossamer simulate sparse-chaos copies=2 kinds=kill,drain --seeds 200\n"
               "  gossamer simulate sparse-steps members=16 rate_mbps=100 rtt_ms=50 compute_ms=8 --json\n"
               "  gossamer simulate cluster-chaos members=6 kinds=cut,kill-coordinator --seed 17 --trace",
-          .run = run};
+          .run = run_simulate};
 }
 
 }  // namespace gossamer::cli

@@ -134,7 +134,7 @@ Result<ExitStatus> train(Context& context, const TrainFlags& flags, const comman
   return 0;
 }
 
-Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
+Result<ExitStatus> run_train(Context& context, const Command& self, std::span<const std::string> arguments) {
   TrainFlags flags;
   auto parser = make_train_parser(context.engines, self, flags);
   auto parsed = parser.parse(arguments);
@@ -173,7 +173,7 @@ Command train_command() {
           "  gossamer train word2vec data.train=text.txt.zst --out runs/words\n"
           "  gossamer train xmc data.train=train.txt.gz --nodes 4 --out runs/four\n"
           "  gossamer train --keys xmc",
-      .run = run};
+      .run = run_train};
 }
 
 }  // namespace gossamer::cli

@@ -19,7 +19,8 @@ std::string wire_versions() {
                                  : fmt::format("{} to {}", wire.least, wire.most);
 }
 
-Result<ExitStatus> run(Context& context, const Command& self, std::span<const std::string> arguments) {
+Result<ExitStatus> run_version(Context& context, const Command& self,
+                               std::span<const std::string> arguments) {
   CommonFlags flags;
   Parser parser({self.name, self.help, self.example});
   add_json(parser, flags, "one JSON object");
@@ -59,7 +60,7 @@ Command version_command() {
   return {.name = "version",
           .help = "version, build and instruction set in use",
           .example = "Example:\n  gossamer version --json\n  GOSSAMER_ISA=scalar gossamer version",
-          .run = run};
+          .run = run_version};
 }
 
 }  // namespace gossamer::cli
