@@ -38,17 +38,26 @@ FleetProgress::FleetProgress(const run::NodeHost& host, const std::string& run, 
 
 // A report that is none costs no room. It keeps its number.
 Result<void> FleetProgress::take(node::ReportBatch batch) {
-  for (std::string& report : batch.reports) {
-    if (!read_report(report)) report.clear();
+  std::vector<MemberReport> reports;
+  for (std::string& bytes : batch.reports) {
+    if (auto report = read_report(bytes)) {
+      reports.push_back(*std::move(report));
+    } else {
+      bytes.clear();
+    }
   }
   if (auto kept = journal_.append(batch); !kept.ok()) return kept;
-  add(batch);
+  for (MemberReport& report : reports) add(batch.node, std::move(report));
   return {};
 }
 
 Result<void> FleetProgress::read() {
   const auto cut = journal_.open([this](node::ReportBatch batch) {
-    if (const auto fresh = inbox_.written_before(std::move(batch))) add(*fresh);
+    const auto fresh = inbox_.written_before(std::move(batch));
+    if (!fresh) return;
+    for (const std::string& bytes : fresh->reports) {
+      if (auto report = read_report(bytes)) add(fresh->node, *std::move(report));
+    }
   });
   if (!cut.ok()) return cut.error();
   if (*cut > 0) {
@@ -59,17 +68,19 @@ Result<void> FleetProgress::read() {
   return {};
 }
 
-void FleetProgress::add(const node::ReportBatch& batch) {
-  add_steps(batch, tally_);
-  for (const std::string& bytes : batch.reports) {
-    auto report = read_report(bytes);
-    if (!report) continue;
-    if (auto* const recovery = std::get_if<engine::FleetRecovery>(&*report)) {
-      recovery_tally_.add(std::move(*recovery));
-    } else if (auto* const failed = std::get_if<FailedCheckpoint>(&*report)) {
-      failed_.push_back(std::move(*failed));
-    }
+void FleetProgress::add(NodeId from, MemberReport report) {
+  if (const engine::MemberStep* const step = step_in(report)) {
+    tally_.add(from, *step);
+  } else if (auto* const recovery = std::get_if<engine::FleetRecovery>(&report)) {
+    recovery_tally_.add(std::move(*recovery));
+  } else if (auto* const failed = std::get_if<FailedCheckpoint>(&report)) {
+    failed_.push_back(std::move(*failed));
   }
+}
+
+const engine::MemberStep* FleetProgress::step_in(const MemberReport& report) const {
+  const auto* const step = std::get_if<engine::MemberStep>(&report);
+  return step != nullptr && step->step.value < facts_.steps ? step : nullptr;
 }
 
 void FleetProgress::tell_steps() {
@@ -101,14 +112,18 @@ void FleetProgress::keep(const StepLoss& one) {
 }
 
 void FleetProgress::tell_late_steps() {
-  tell_steps();
   const auto late = tally_.late();
   if (!late) return;
   StepTally all(from_.next_step);
   node::ReportInbox fresh([](const node::ReportBatch&) -> Result<void> { return {}; });
   const auto read = journal_.read_again([&](node::ReportBatch batch) {
     const auto reports = fresh.written_before(std::move(batch));
-    if (reports) add_steps(*reports, all);
+    if (!reports) return;
+    for (const std::string& bytes : reports->reports) {
+      const auto report = read_report(bytes);
+      const engine::MemberStep* const step = report ? step_in(*report) : nullptr;
+      if (step != nullptr) all.add(reports->node, *step);
+    }
   });
   if (!read.ok()) return host_.say("warning: metrics.jsonl lacks steps: " + read.error().message());
   tally_ = std::move(all);
@@ -120,14 +135,6 @@ void FleetProgress::tell_late_steps() {
     } else {
       tell(one, false);
     }
-  }
-}
-
-void FleetProgress::add_steps(const node::ReportBatch& batch, StepTally& tally) const {
-  for (const std::string& bytes : batch.reports) {
-    const auto report = read_report(bytes);
-    const auto* const step = report ? std::get_if<engine::MemberStep>(&*report) : nullptr;
-    if (step != nullptr && step->step.value < facts_.steps) tally.add(batch.node, *step);
   }
 }
 

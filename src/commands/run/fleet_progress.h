@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ids.h"
 #include "base/result.h"
 #include "commands/engine/training.h"
 #include "commands/run/member_report.h"
@@ -40,7 +41,7 @@ class FleetProgress {
   // Hands on the steps that all members have told of since the last call, and the checkpoints that failed.
   void tell_steps();
   // Hands on all steps anew from the first one that was passed over and is whole by now, if there is one.
-  // To be called at the end.
+  // To be called at the end, after tell_steps().
   void tell_late_steps();
   // Hands on recoveries, once a step after them is known, or at the end.
   enum class Until { kNow, kEnd };
@@ -62,8 +63,9 @@ class FleetProgress {
 
  private:
   [[nodiscard]] Result<void> take(node::ReportBatch batch);
-  void add(const node::ReportBatch& batch);
-  void add_steps(const node::ReportBatch& batch, StepTally& tally) const;
+  void add(NodeId from, MemberReport report);
+  // The step that a report tells of; null for another report, or a step that the run does not have.
+  [[nodiscard]] const engine::MemberStep* step_in(const MemberReport& report) const;
   // `just_done`: it was done after the step that was told before.
   void tell(const StepLoss& one, bool just_done);
   void keep(const StepLoss& one);

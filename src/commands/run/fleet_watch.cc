@@ -57,11 +57,8 @@ void FleetWatch::fail(const Error& error) {
 }
 
 void FleetWatch::look(FleetProgress::Until until) {
-  if (until == FleetProgress::Until::kEnd) {
-    progress_.tell_late_steps();
-  } else {
-    progress_.tell_steps();
-  }
+  progress_.tell_steps();
+  if (until == FleetProgress::Until::kEnd) progress_.tell_late_steps();
   progress_.tell_recoveries(until);
   keeper_.look(info(), hooks_.events);
 }

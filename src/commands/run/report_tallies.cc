@@ -47,11 +47,9 @@ std::vector<StepLoss> StepTally::take() {
     steps.push_back({.step = step, .loss = loss});
     if (next_ < step) gaps_[next_] = step;
     next_ = StepNumber(step.value + 1);
+    // Another epoch may have told of it in part.
+    told_.erase(told_.lower_bound({step, Epoch()}), told_.lower_bound({next_, Epoch()}));
   }
-  std::erase_if(told_, [this](const auto& one) {
-    const StepNumber step = one.first.first;
-    return step < next_ && !passed_over(step);
-  });
   while (told_.size() > kMostPartial) told_.erase(told_.begin());
   return steps;
 }
