@@ -90,14 +90,14 @@ class LabFleet(Fleet):
             self.join(name, machine=machine)
         return leader, self.wait_for_members(len(members))
 
-    def wait_for_event(self, accept, directory="run"):
+    def wait_for_event(self, accept, directory="run", torn=False):
         end = time.monotonic() + DEADLINE
         while time.monotonic() < end:
-            for event in self.events(directory):
+            for event in self.events(directory, torn):
                 if accept(event):
                     return event
             self.ask("status", self.run)
-        raise AssertionError(f"no such event in {directory}: {self.events(directory)}\n{self.words()}")
+        raise AssertionError(f"no such event in {directory}: {self.events(directory, torn)}\n{self.words()}")
 
     def stop_all(self, *processes):
         """Runs `gossamer stop`. Each process ends with status 0, which a member that saw a wrong sum does not."""

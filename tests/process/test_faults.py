@@ -170,8 +170,9 @@ class FullDisk(LabCase):
         fleet.wait_for_steps(after["step"])
         for name in "ac":
             self.assertEqual(incarnations(after)[name], incarnations(before)[name])
-        self.assertEqual(fleet.events()[-1]["event"], "installed")
-        fleet.wait_for_event(lambda event: event["event"] == "installed" and event["epoch"] == after["epoch"], "c")
+        self.assertEqual(fleet.events(torn=True)[-1]["event"], "installed")
+        fleet.wait_for_event(
+            lambda event: event["event"] == "installed" and event["epoch"] == after["epoch"], "c", torn=True)  # fmt: skip
         said = fleet.stop_all(leader, *fleet.members.values())
         self.assertEqual(["events were lost" in one.err for one in said], [True, False, False, True])
 
