@@ -13,7 +13,6 @@ import re
 import shutil
 import signal
 import tempfile
-import time
 
 import program
 
@@ -83,9 +82,8 @@ class Fleet:
 
     def wait_for(self, what, accept, target=None):
         """The first status that `accept` says yes to."""
-        end = time.monotonic() + DEADLINE
         last = None
-        while time.monotonic() < end:
+        for _ in program.looks(DEADLINE):
             last = self.ask("status", target or self.run, "--json")
             if last.status == 0 and accept(last.json()):
                 return last.json()

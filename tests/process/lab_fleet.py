@@ -10,7 +10,6 @@ import contextlib
 import os
 import subprocess
 import sys
-import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../tools/lab"))
@@ -91,12 +90,10 @@ class LabFleet(Fleet):
         return leader, self.wait_for_members(len(members))
 
     def wait_for_event(self, accept, directory="run", torn=False):
-        end = time.monotonic() + DEADLINE
-        while time.monotonic() < end:
+        for _ in program.looks(DEADLINE):
             for event in self.events(directory, torn):
                 if accept(event):
                     return event
-            self.ask("status", self.run)
         raise AssertionError(f"no such event in {directory}: {self.events(directory, torn)}\n{self.words()}")
 
     def stop_all(self, *processes):

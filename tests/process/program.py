@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The binary under test as a black box: run it to its end, or start it and wait for its lines.
 
-$GOSSAMER is the path of the binary (ctest sets it). Nothing here sleeps. Every wait is for a line, a file's line or
-the end of the process, with a timeout that only a failure reaches.
+$GOSSAMER is the path of the binary (ctest sets it). Every wait is for a line, a file's line or the end of the process,
+with a timeout that only a failure reaches. A wait that has to look again and again pauses between two looks: four tests
+share two cores, and looking would take the CPU from the programs that they wait for.
 """
 
 import json
@@ -11,9 +12,19 @@ import queue
 import random
 import subprocess
 import threading
+import time
 
 GOSSAMER = os.environ.get("GOSSAMER", "build/release/gossamer")
 TIMEOUT = 120
+PAUSE = 0.05
+
+
+def looks(seconds):
+    """Yields for each look at what is waited for, until so many seconds are over."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        yield
+        time.sleep(PAUSE)
 
 
 class Finished:

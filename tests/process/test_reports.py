@@ -5,7 +5,6 @@ import json
 import os
 import re
 import socket
-import time
 import unittest
 import urllib.error
 import urllib.request
@@ -49,8 +48,7 @@ class Reports(unittest.TestCase):
         self.fleet.wait_for_members(2)
 
     def wait_for(self, who, accept):
-        end = time.monotonic() + DEADLINE
-        while time.monotonic() < end:
+        for _ in program.looks(DEADLINE):
             samples = scrape(self.pages[who])
             if accept(samples):
                 return samples

@@ -13,7 +13,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 import unittest
 
 import program
@@ -204,13 +203,11 @@ class Ports(LabCase):
 
     # The flood's own ends stay open. The listener has closed its ends.
     def wait_for_descriptors(self, fleet, processes, calm):
-        end = time.monotonic() + DEADLINE
-        while True:
+        for _ in program.looks(DEADLINE):
             after = [used_by(process) for process in processes]
             if all(now.descriptors < one.descriptors + 50 for now, one in zip(after, calm)):
                 return after
-            self.assertLess(time.monotonic(), end, f"{calm}, {after}")
-            fleet.ask("status", fleet.run)
+        raise AssertionError(f"{calm}, {after}")
 
 
 if __name__ == "__main__":
