@@ -16,6 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../tools/lab"))
 
 import commands  # noqa: E402 (the lab's modules lie elsewhere)
 import namespaces  # noqa: E402
+import program  # noqa: E402
 from fleet import DEADLINE, Fleet  # noqa: E402
 from running import LabCase, lab  # noqa: E402
 

@@ -16,7 +16,7 @@ import time
 
 GOSSAMER = os.environ.get("GOSSAMER", "build/release/gossamer")
 TIMEOUT = 120
-PAUSE = 0.05
+PAUSE = 0.1
 
 
 def looks(seconds):
