@@ -16,9 +16,6 @@ function(gossamer_module name)
     # EACH_ALONE is for sources that are compiled for several processors.
     if(NOT M_EACH_ALONE)
       gossamer_unity(${target})
-    elseif(GOSSAMER_SANITIZE)
-      # Loops over intrinsics are too slow without it.
-      target_compile_options(${target} PRIVATE -O1)
     endif()
   else()
     add_library(${target} INTERFACE)
