@@ -15,8 +15,6 @@
 namespace gossamer::commands {
 namespace {
 
-using Fold = SimulationFigure::Fold;
-
 // Seeds of one worker in a block. A block's reports are folded before the next block begins. With so many
 // seeds, the wait for the last one is short beside the work.
 constexpr std::uint64_t kSeedsOfWorker = 8;
@@ -53,7 +51,7 @@ void fold(SimulateResult& result, std::uint64_t seed, const SeedReport& report) 
   for (std::size_t i = 0; i < report.figures.size(); ++i) {
     SimulationFigure& figure = result.figures[i];
     const double value = report.figures[i].value;
-    if (figure.fold == Fold::kSum) {
+    if (figure.fold == SimulationFigure::Fold::kSum) {
       figure.value += value;
     } else if (value > figure.value) {
       figure.value = value;
@@ -180,7 +178,7 @@ std::string to_json(const SimulateRequest& request, const SimulateResult& result
   nlohmann::ordered_json figures;
   figures["state_hash"] = fmt::format("{:016x}", result.state_hash);
   for (const SimulationFigure& figure : result.figures) {
-    if (figure.fold == Fold::kSum) {
+    if (figure.fold == SimulationFigure::Fold::kSum) {
       figures[std::string(figure.name)] = static_cast<std::uint64_t>(figure.value);
     } else {
       figures[std::string(figure.name)] = figure.value;
@@ -208,7 +206,7 @@ std::string to_text(const SimulateRequest& request, const SimulateResult& result
                   run::human_duration(result.wall_seconds), result.state_hash);
   for (std::size_t i = 0; i < result.figures.size(); ++i) {
     const SimulationFigure& figure = result.figures[i];
-    text += figure.fold == Fold::kSum
+    text += figure.fold == SimulationFigure::Fold::kSum
                 ? fmt::format("  {:<24} {}\n", figure.name,
                               run::human_count(static_cast<std::uint64_t>(figure.value)))
                 : fmt::format("  {:<24} {:.4g}, in seed {}\n", figure.name, figure.value, result.most_at[i]);
