@@ -10,6 +10,7 @@
 #include "base/node_name.h"
 #include "host/grpc/network.h"
 #include "host/posix/etcd_store.h"
+#include "host/posix/route.h"
 #include "host/posix/sqlite_store.h"
 #include "node/admission/random_text.h"
 
@@ -188,6 +189,7 @@ cluster::CoordinatorProcess::Options CoordinatorNode::process_options() const {
     process.coordinator.coordinators.push_back(address_message(other));
   process.coordinator.first_members = options_.first_members;
   process.coordinator.tracks = options_.tracks;
+  process.coordinator.machine = host::network_stack();
   process.candidate = {.name = at.host, .address = host::to_string(at)};
   process.program = options_.program;
   process.seed = random_seed();

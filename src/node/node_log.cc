@@ -87,8 +87,8 @@ std::string in_words(const cluster::RunEvent& event, NodeId self) {
 }
 
 bool wants_attention(std::string_view kind) {
-  constexpr std::array<std::string_view, 7> kKinds{"lost",        "short",         "store_fails", "cut_off",
-                                                   "store_error", "enrol_refused", "fenced"};
+  constexpr std::array<std::string_view, 8> kKinds{"lost",  "short",       "store_fails",   "cut_off",
+                                                   "doubt", "store_error", "enrol_refused", "fenced"};
   return std::find(kKinds.begin(), kKinds.end(), kind) != kKinds.end();
 }
 

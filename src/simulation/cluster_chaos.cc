@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/rng.h"
+#include "cluster/membership/doubts.h"
 #include "simulation/counting_engine.h"
 #include "simulation/fleet.h"
 #include "simulation/misconduct.h"
@@ -148,7 +149,8 @@ SimMember::Options Run::new_member() {
   const double slowness = 0.7 + 0.6 * static_cast<double>(rng_.uniform());
   const std::uint64_t number = ++joined_;
   return {.memory_bytes = shape_.memory,  // each thing has one byte
-          .hidden = hidden,
+          .hidden = hidden && number > options_.local_members,
+          .local = number <= options_.local_members,
           .make_engine = [this, slowness, number](cluster::MemberProcess& process) {
             return std::make_unique<CountingEngine>(
                 CountingEngine::World{
@@ -269,10 +271,14 @@ ChaosReport Run::run() {
   look();
   host::Timeline& timeline = fleet_.timeline();
   Invariants& invariants = fleet_.invariants();
-  const Instant end = last_fault_end_ + options_.calm;
-  const Instant late{end.ns - options_.calm.ns / 3};
+  Instant end = last_fault_end_ + options_.calm;
+  bool abandoned = false;
   while (timeline.now() < end && !invariants.violation()) {
-    if (timeline.now() < late) {
+    if (!abandoned && fleet_.abandoned()) {
+      abandoned = true;
+      end = end + Fleet::kAbandoned;
+    }
+    if (const Instant late{end.ns - options_.calm.ns / 3}; timeline.now() < late) {
       steps_in_calm_ = steps();
       committed_in_calm_ = invariants.committed_step();
       claimed_in_calm_ = fleet_.durable().claimed_steps();

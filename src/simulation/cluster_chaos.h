@@ -39,7 +39,8 @@ struct ChaosOptions {
   std::size_t members = 4;
   std::size_t first_members = 3;
   std::size_t things = 8;
-  std::optional<StoreKind> store = std::nullopt;    // none: drawn
+  std::size_t local_members = 0;                  // the first so many run on the first coordinator's machine
+  std::optional<StoreKind> store = std::nullopt;  // none: drawn
   std::optional<Identity> identity = std::nullopt;  // none: drawn
   // If one of the next four is not set, it is drawn for runs with faults. Without faults it has the plain
   // value.

@@ -63,7 +63,7 @@ void strike_member(const Fault& fault, Fleet& fleet, const std::string& machine)
   switch (fault.kind) {
     case FaultKind::kKill: return fleet.kill_for(machine, fault.lasts);
     case FaultKind::kPowerOff:
-      fleet.internet().vanish(machine);
+      if (member.has_own_machine()) fleet.internet().vanish(machine);
       fleet.kill(machine);
       return fleet.timeline().after(fault.lasts, [&fleet] { fleet.start_new_member(); });
     case FaultKind::kPause: return fleet.pause_for(machine, fault.lasts);
@@ -79,7 +79,12 @@ void strike_member(const Fault& fault, Fleet& fleet, const std::string& machine)
     case FaultKind::kLie:
       CHECK(fleet.options().misbehave, "no fault of this fleet", static_cast<int>(fault.kind));
       return fleet.options().misbehave(member, fault);
-    default: return strike_path(fault, fleet, machine, pick_machine(fleet, fault.other, machine));
+    default: {
+      // A process on the other's machine has no path that could break.
+      const std::string other = fleet.where(pick_machine(fleet, fault.other, machine));
+      if (other != member.where()) strike_path(fault, fleet, member.where(), other);
+      return;
+    }
   }
 }
 

@@ -101,6 +101,7 @@ cluster::CoordinatorProcess::Options Fleet::coordinator_options(const std::strin
       .batch = options_.batch,
       .placement = options_.placement,
       .freeze_time = options_.freeze_time,
+      .machine = machine,
       .defect = options_.defect,
       .probes = options_.probes,
   };
@@ -251,7 +252,15 @@ void Fleet::pause_for(const std::string& machine, Duration lasts) {
   });
 }
 
-void Fleet::cut_for(const std::string& a, const std::string& b, Duration lasts) {
+std::string Fleet::where(const std::string& machine) {
+  const SimMember* const process = find(machine);
+  return process == nullptr ? machine : process->where();
+}
+
+void Fleet::cut_for(const std::string& one, const std::string& other, Duration lasts) {
+  const std::string a = where(one);
+  const std::string b = where(other);
+  if (a == b) return;
   internet_.cut(a, b);
   internet_.cut(b, a);
   timeline_.after(lasts, [this, a, b] {
@@ -333,6 +342,17 @@ std::optional<std::string> Fleet::unsettled() {
   if (view.members().size() != members_.size())
     return fmt::format("{} members are alive, {} are in the view", members_.size(), view.members().size());
   return std::nullopt;
+}
+
+bool Fleet::abandoned() {
+  if (leader() == nullptr) return false;
+  const auto& serving = leader()->view().members();
+  const auto is_left = [&](const auto& one) {
+    return std::ranges::any_of(members_, [&](const auto& member) {
+      return member.second->life() == Incarnation(one.second.incarnation());
+    });
+  };
+  return !serving.empty() && !members_.empty() && std::ranges::none_of(serving, is_left);
 }
 
 Calm Fleet::calm() {

@@ -20,6 +20,7 @@
 #include "cluster/control/coordinator.h"
 #include "cluster/control/defect.h"
 #include "cluster/control/workload.h"
+#include "cluster/membership/doubts.h"
 #include "cluster/membership/track.h"
 #include "host/sim/internet.h"
 #include "host/sim/store.h"
@@ -43,6 +44,8 @@ using TimedTrace = std::function<void(double, const std::string& who, const std:
 
 class Fleet final {
  public:
+  static constexpr Duration kAbandoned = cluster::Doubts::kAbandoned;
+
   struct Options {
     cluster::Workload& workload;  // outlives the fleet
     std::string configuration = {};
@@ -86,7 +89,7 @@ class Fleet final {
       const std::string& machine, Duration time, std::function<void(SimCoordinator&)> back = [](auto&) {});
   void pause_for(const std::string& machine, Duration lasts);
   // Cuts a machine off from another, or from all others.
-  void cut_for(const std::string& a, const std::string& b, Duration lasts);
+  void cut_for(const std::string& one, const std::string& other, Duration lasts);
   void cut_off_for(const std::string& machine, Duration lasts);
   // Carries out a fault (fault_injection.h).
   void inject(const Fault& fault);
@@ -109,6 +112,8 @@ class Fleet final {
   // The machines of all coordinators, present or not.
   [[nodiscard]] std::vector<std::string> coordinator_machines() const;
   [[nodiscard]] SimCoordinator* find_coordinator(const std::string& machine);
+  // The machine of the internet on which a member or coordinator runs.
+  [[nodiscard]] std::string where(const std::string& machine);
   // Null: nobody leads, or the leader is paused.
   [[nodiscard]] SimCoordinator* leading();
   [[nodiscard]] cluster::Coordinator* leader();
@@ -118,6 +123,8 @@ class Fleet final {
   [[nodiscard]] Invariants& invariants() { return invariants_; }
   // Why not all members work together at this moment; nothing: they do.
   [[nodiscard]] std::optional<std::string> unsettled();
+  // No process is left of those that serve, and others join. These take over within kAbandoned.
+  [[nodiscard]] bool abandoned();
   // Counts so far, for disturbance().
   [[nodiscard]] Calm calm();
   // Lives that members have begun.

@@ -11,7 +11,7 @@ namespace gossamer::simulation {
 
 SimCoordinator::SimCoordinator(host::Timeline& timeline, host::SimInternet& internet, Options options,
                                const Run& run, Trace trace)
-    : SimProcess(timeline, internet, options.machine, options.certificate, options.clock),
+    : SimProcess(timeline, internet, options.machine, options.machine, options.certificate, options.clock),
       run_(run),
       held_to_store_(run.durable),
       slander_(run.lies),

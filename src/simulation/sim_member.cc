@@ -17,13 +17,14 @@ constexpr Duration kBatchTime{20'000'000};
 
 SimMember::SimMember(host::Timeline& timeline, host::SimInternet& internet, Options options,
                      const Place& place)
-    : SimProcess(timeline, internet, place.machine, place.certificate, place.clock),
+    : SimProcess(timeline, internet, place.machine,
+                 options.local ? place.coordinators.front() : place.machine, place.certificate, place.clock),
       options_(std::move(options)),
       told_(place.told),
       node_(place.node),
       rng_(place.seed, Purpose::kFault, 17) {
   const auto listen = [&](host::Lane lane) {
-    const auto bound = network().listen({machine(), 0}, lane);
+    const auto bound = network().listen({where(), 0}, lane);
     CHECK(bound.ok());
     return *bound;
   };
@@ -32,10 +33,11 @@ SimMember::SimMember(host::Timeline& timeline, host::SimInternet& internet, Opti
   cluster::MemberProcess::Options process;
   process.run = "run";
   process.name = machine();
+  process.machine = where();
   for (const std::string& coordinator : place.coordinators)
     process.coordinators.push_back({coordinator, 7000});
   if (options_.hidden) {
-    internet.hide(machine());
+    internet.hide(where());
   } else {
     process.listening = listening;
   }

@@ -35,6 +35,7 @@ class SimMember final : public SimProcess {
     Driver driver = Driver::kPrompt;
     std::uint64_t memory_bytes = 1 << 20;
     bool hidden = false;                           // behind NAT
+    bool local = false;                            // on the machine of the first coordinator
     Duration longest_work = from_milliseconds(5);  // the engine's computing takes up to so long
     Duration shortest_work = {};                   // and at least so long
     MakeEngine make_engine = {};

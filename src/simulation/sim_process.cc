@@ -7,16 +7,22 @@
 
 namespace gossamer::simulation {
 
-SimProcess::SimProcess(host::Timeline& timeline, host::SimInternet& internet, std::string machine,
-                       const std::string& certificate, ClockError clock)
-    : timeline_(timeline), internet_(internet), machine_(std::move(machine)), clock_(clock) {
-  network_ = internet.attach(machine_, {certificate},
-                             [this](host::NetworkEvent event) { on_network(std::move(event)); });
+SimProcess::SimProcess(host::Timeline& timeline, host::SimInternet& internet, std::string name,
+                       std::string where, const std::string& certificate, ClockError clock)
+    : timeline_(timeline),
+      internet_(internet),
+      machine_(std::move(name)),
+      where_(std::move(where)),
+      clock_(clock) {
+  network_ = internet.attach(where_, {certificate}, [this](host::NetworkEvent event) {
+    if (!paused_) return on_network(std::move(event));
+    held_.push_back([this, event = std::move(event)] { on_network(event); });
+  });
 }
 
 SimProcess::~SimProcess() {
   *alive_ = false;
-  if (paused_) internet_.resume(machine_);
+  if (paused_ && has_own_machine()) internet_.resume(machine_);
 }
 
 Instant SimProcess::now() const {
@@ -32,18 +38,18 @@ Instant SimProcess::global(Instant local) const {
 
 void SimProcess::pause() {
   paused_ = true;
-  internet_.pause(machine_);
+  if (has_own_machine()) internet_.pause(machine_);
 }
 
 void SimProcess::resume() {
   paused_ = false;
-  internet_.resume(machine_);
+  if (has_own_machine()) internet_.resume(machine_);
   for (const auto& action : std::exchange(held_, {})) action();
 }
 
-void SimProcess::run(const std::function<void()>& action) {
+void SimProcess::run(std::function<void()> action) {
   if (paused_) {
-    held_.push_back(action);
+    held_.push_back(std::move(action));
   } else {
     action();
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimProcess: a process on a simulated machine of its own. It has a Network, a clock that runs slightly
-// wrong, and one timer. It can be stopped (SIGSTOP) and continued. It is killed by being destroyed.
+// SimProcess: a process on a simulated machine, mostly one of its own. It has a Network, a clock that runs
+// slightly wrong, and one timer. It can be stopped (SIGSTOP) and continued. It is killed by being destroyed.
 //
 // A program derives from it, and is told of events and of its timer. Thread rule: the simulation's.
 #pragma once
@@ -29,13 +29,17 @@ using Trace = std::function<void(const std::string& who, const std::string& what
 
 class SimProcess {
  public:
-  SimProcess(host::Timeline& timeline, host::SimInternet& internet, std::string machine,
+  // `name` is that of its machine, or of a process beside others on the machine `where`.
+  SimProcess(host::Timeline& timeline, host::SimInternet& internet, std::string name, std::string where,
              const std::string& certificate, ClockError clock);
   virtual ~SimProcess();
   SimProcess(const SimProcess&) = delete;
   SimProcess& operator=(const SimProcess&) = delete;
 
   [[nodiscard]] const std::string& machine() const { return machine_; }
+  // The machine of the internet on which it runs.
+  [[nodiscard]] const std::string& where() const { return where_; }
+  [[nodiscard]] bool has_own_machine() const { return where_ == machine_; }
   [[nodiscard]] host::Network& network() { return *network_; }
   [[nodiscard]] Instant now() const;
 
@@ -55,12 +59,13 @@ class SimProcess {
   void silence() { network_.reset(); }
 
  private:
-  void run(const std::function<void()>& action);
+  void run(std::function<void()> action);
   [[nodiscard]] Instant global(Instant local) const;
 
   host::Timeline& timeline_;
   host::SimInternet& internet_;
   const std::string machine_;
+  const std::string where_;
   const ClockError clock_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   bool paused_ = false;

@@ -43,7 +43,8 @@ void listen(host::Network& network, const membership::Listening& at) {
 
 PlainMember::PlainMember(host::Timeline& timeline, host::SimInternet& internet, NodeId node,
                          cluster::MemberProcess::Options options, Book& book)
-    : SimProcess(timeline, internet, machine_of(node), certificate_name(node), kClock), book_(book) {
+    : SimProcess(timeline, internet, machine_of(node), machine_of(node), certificate_name(node), kClock),
+      book_(book) {
   options.listening = listening(node);
   listen(network(), options.listening);
   process_ = std::make_unique<cluster::MemberProcess>(std::move(options), network(), now());
@@ -128,7 +129,7 @@ PlainCoordinator::PlainCoordinator(host::Timeline& timeline, host::SimInternet& 
                                    cluster::CoordinatorProcess::Options options, host::SimStoreMedium& medium,
                                    cluster::Workload& workload, Book& book)
     : SimProcess(timeline, internet, machine_of(cluster::kCoordinatorNode),
-                 certificate_name(cluster::kCoordinatorNode), kClock),
+                 machine_of(cluster::kCoordinatorNode), certificate_name(cluster::kCoordinatorNode), kClock),
       book_(book),
       store_(medium.open()) {
   options.coordinator.listening = listening(cluster::kCoordinatorNode);

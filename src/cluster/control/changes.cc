@@ -371,12 +371,17 @@ void Changes::tick(Instant now) {
   advance(Event::kRebalanceDue, {.now = now});
 }
 
-std::vector<NodeId> Changes::take_restless(Instant now) {
+std::vector<NodeId> Changes::take_restless(const std::function<bool(NodeId)>& heard, Instant now) {
   std::vector<NodeId> restless;
   if (!freeze_deadline_ || *freeze_deadline_ > now) return restless;
   freeze_deadline_.reset();
   for (const auto& [node, record] : run_.view.members()) {
-    if (!reports_.contains(node)) restless.push_back(node);
+    if (reports_.contains(node)) continue;
+    if (heard(node)) {
+      restless.push_back(node);
+    } else {
+      freeze_deadline_ = now + options_.freeze_time;  // it may not even know of the change
+    }
   }
   if (!restless.empty()) reach(ControlProbe::kRestless);
   return restless;

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -77,8 +78,8 @@ class Changes {
   void stop(const std::string& reason, Instant now);
   // Begins a rebalancing if one is due and pays.
   void tick(Instant now);
-  // Members of the view that did not come to rest in time.
-  [[nodiscard]] std::vector<NodeId> take_restless(Instant now);
+  // Members of the view that are heard, and did not come to rest in time. The others get as much time again.
+  [[nodiscard]] std::vector<NodeId> take_restless(const std::function<bool(NodeId)>& heard, Instant now);
   // Whether the time is over in which members leave; true once.
   [[nodiscard]] bool take_stop_end(Instant now);
   [[nodiscard]] std::optional<Instant> next_wakeup() const;

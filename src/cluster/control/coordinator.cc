@@ -270,7 +270,7 @@ void Coordinator::dispatch(LedMember& member, const ToCoordinator& said, Instant
 }
 
 void Coordinator::here(LedMember& member, const membership::Here& said, Instant now) {
-  watch_.come(member);
+  watch_.come(member, now);
   changes_.here(member, said, now);
   introduce(member);
   changes_.introduced(member, now);
@@ -300,15 +300,23 @@ void Coordinator::beat(LedMember& member, const membership::Beat& said, Instant 
   if (!options_.guarded(Defect::kChatter) && run_.installed.epoch() != 0) changes_.say_placement(member);
   member.pace.add({.speed = said.speed(), .own_work = said.own_work(), .step_s = said.step_seconds()});
   member.steps = said.has_steps() ? std::optional(said.steps()) : std::nullopt;
-  const std::size_t names =
-      static_cast<std::size_t>(said.unreachable_size()) + static_cast<std::size_t>(said.lost_size());
+  const auto names =
+      static_cast<std::size_t>(said.unreachable_size()) + static_cast<std::size_t>(said.lost_size()) +
+      static_cast<std::size_t>(said.hears_size()) + static_cast<std::size_t>(said.quiet_size());
   if (names > kMostNames) return fence(peer.node, "it names more nodes than there can be", now);
-  std::set<NodeId> unreachable;
-  for (const std::uint64_t node : said.unreachable()) {
-    if (run_.view.members().contains(NodeId(node)) && NodeId(node) != peer.node)
-      unreachable.insert(NodeId(node));
-  }
-  watch_.says(peer.node, unreachable, now);
+  const auto others = [&](const auto& named, const auto& known) {
+    std::set<NodeId> nodes;
+    for (const std::uint64_t node : named) {
+      if (known.contains(NodeId(node)) && NodeId(node) != peer.node) nodes.insert(NodeId(node));
+    }
+    return nodes;
+  };
+  const std::set<NodeId> unreachable = others(said.unreachable(), run_.view.members());
+  watch_.says(peer.node,
+              {.unreachable = unreachable,
+               .hears = others(said.hears(), run_.members),
+               .quiet = others(said.quiet(), run_.members)},
+              now);
   if (!unreachable.empty() && phase() != Phase::kStopping) {
     fence_all(watch_.missing(now), "it did not come, and nobody reaches it", now);
     fence_all(watch_.unreachable(now), kUnreachable, now);
@@ -366,10 +374,13 @@ void Coordinator::bury(NodeId node, std::string_view why, Instant now) {
 
 void Coordinator::tick(Instant now) {
   outbox_.set_now(now);
-  for (const Fencing& one : watch_.due(now)) fence_all(one.nodes, one.why, now);
+  const Duration patience = phase() == Phase::kStopping ? kEndingPatience : options_.patience;
+  for (const Fencing& one : watch_.due(patience, now)) fence_all(one.nodes, one.why, now);
   books_.tick(now);
   changes_.tick(now);
-  fence_all(changes_.take_restless(now), "it did not come to rest in time", now);
+  // Whether a silent member is dead is for Watch to say.
+  const auto heard = [&](NodeId node) { return Watch::is_heard(run_.members.at(node), now); };
+  fence_all(changes_.take_restless(heard, now), "it did not come to rest in time", now);
   if (last_word_ && *last_word_ <= now) last_word_.reset();
   if (changes_.take_stop_end(now)) {
     std::vector<NodeId> all;

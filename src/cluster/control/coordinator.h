@@ -59,6 +59,8 @@ class Coordinator {
   static constexpr Duration kStopTime = Changes::kStopTime;
   static constexpr Duration kLastWord{
       5'000'000'000};  // a member fenced while the run ends may ask for so long how it ended
+  // While the run ends, nobody takes over from a silent member. What it has saved is on its disk.
+  static constexpr Duration kEndingPatience{20'000'000'000};
   static constexpr std::size_t kMostNames = 100'000;  // nodes that a beat may name
   static constexpr std::string_view kUnreachable =
       "it and others cannot reach each other";  // why one is lost
@@ -99,6 +101,8 @@ class Coordinator {
   [[nodiscard]] const std::string& shortage() const { return changes_.shortage(); }
   // Everybody has left, and members fenced meanwhile have had time to ask.
   [[nodiscard]] bool stopped() const;
+  // Since when it hears no member elsewhere, though there are some.
+  [[nodiscard]] std::optional<Instant> alone_since(Instant now) const { return watch_.alone_since(now); }
   // An error that the workload found in this lead, and stopped the run for.
   [[nodiscard]] const std::optional<Error>& failure() const { return changes_.failure(); }
   [[nodiscard]] const View& view() const { return run_.view; }

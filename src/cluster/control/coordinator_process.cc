@@ -83,6 +83,7 @@ void CoordinatorProcess::on(host::NetworkEvent event, Instant now) {
 
 void CoordinatorProcess::tick(Instant now) {
   if (const auto ends = lead_ends(); ends && *ends <= now) stop_leading(Stage::kResigning, now);
+  resign_if_alone(now);
   if (coordinator_ == nullptr) return;
   net::LinkEvents events;
   links_->tick(now, events);
@@ -107,6 +108,22 @@ std::optional<Instant> CoordinatorProcess::lead_ends() const {
   if (stage_ != Stage::kLeading || !options_.lead_time) return std::nullopt;
   if (!options_.coordinator.guarded(Defect::kOldGeneration)) return std::nullopt;
   return proven_ + *options_.lead_time;
+}
+
+// A leader that is cut off from all members still reaches its store. Another one may reach the members.
+void CoordinatorProcess::resign_if_alone(Instant now) {
+  if (coordinator_ == nullptr || !options_.lead_time || options_.coordinator.coordinators.size() < 2) return;
+  if (coordinator_->phase() == Coordinator::Phase::kStopping) return;
+  const auto since = coordinator_->alone_since(now);
+  if (!since) {
+    alone_for_ = kAloneFor;
+    return;
+  }
+  if (now - *since < alone_for_) return;
+  reach(ControlProbe::kResigned);
+  alone_for_.ns = std::min(2 * alone_for_.ns, options_.coordinator.patience.ns);
+  stop_leading(Stage::kResigning, now);
+  next_campaign_ = now + Duration{2 * options_.lead_time->ns};
 }
 
 Instant CoordinatorProcess::next_store_work() const {

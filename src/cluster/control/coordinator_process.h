@@ -64,6 +64,9 @@ class CoordinatorProcess {
   };
   static constexpr Duration kCampaignEvery{200'000'000};
   static constexpr Duration kRepeatAfter{500'000'000};  // after a failed commit
+  // A leader that has heard no member elsewhere for so long leaves the lead to others for a while. The time
+  // doubles each time, because the members may be gone. At most Coordinator::Options::patience.
+  static constexpr Duration kAloneFor{10'000'000'000};
 
   CoordinatorProcess(Options options, host::Network& network, Workload& workload, Instant now);
 
@@ -94,6 +97,7 @@ class CoordinatorProcess {
   void on_campaign(const CampaignAnswer& answer, Instant now);
   void on_load(const LoadAnswer& answer, Instant now);
   [[nodiscard]] std::optional<Instant> lead_ends() const;
+  void resign_if_alone(Instant now);
   [[nodiscard]] Instant next_store_work() const;
   void on_done(const Result<void>& answer, Instant now);
   void start_leading(Instant now);
@@ -114,6 +118,7 @@ class CoordinatorProcess {
   Instant next_keep_;
   Instant not_before_;  // after a failed call
   Instant call_began_;
+  Duration alone_for_ = kAloneFor;
   Instant proven_;  // when the last call began that proved that this process leads
   Records records_;
   std::vector<host::Change> first_changes_;

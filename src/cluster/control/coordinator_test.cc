@@ -127,17 +127,26 @@ class CoordinatorTest : public ::testing::Test {
   std::vector<int> second(const std::map<net::PeerId, int>& breaks_after,
                           const std::map<net::PeerId, int>& back_after = {}) {
     std::vector<int> changed;
+    const auto is_silent = [&](net::PeerId peer, int ms) {
+      const auto breaks = breaks_after.find(peer);
+      const auto back = back_after.find(peer);
+      return breaks != breaks_after.end() && ms >= breaks->second &&
+             (back == back_after.end() || ms < back->second);
+    };
     for (int ms = 0; ms < 1000; ++ms) {
       const Epoch before = coordinator_->view().epoch();
       for (const auto& [node, record] : std::map(coordinator_->view().members())) {
         const net::PeerId peer = peer_of(record);
         const auto breaks = breaks_after.find(peer);
-        const auto back = back_after.find(peer);
         if (breaks != breaks_after.end() && breaks->second == ms)
           coordinator_->on(net::LinkBroken{.peer = peer, .reason = {}}, now_);
-        const bool silent = breaks != breaks_after.end() && ms >= breaks->second &&
-                            (back == back_after.end() || ms < back->second);
-        if (!silent && ms % 50 == 0) say(peer, [](auto& said) { said.mutable_beat(); });
+        if (is_silent(peer, ms) || ms % 50 != 0) continue;
+        say(peer, [&](auto& said) {
+          said.mutable_beat();
+          for (const auto& [other, when] : breaks_after) {
+            if (is_silent(other, ms)) said.mutable_beat()->add_quiet(other.node.value);
+          }
+        });
       }
       coordinator_->tick(now_);
       store();

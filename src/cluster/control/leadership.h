@@ -46,6 +46,8 @@ struct CoordinatorOptions {
   std::uint64_t batch = 1;           // samples of a step
   placement::Options placement = {};
   Duration freeze_time = from_seconds(30);  // a member that does not rest within it is fenced
+  Duration patience = from_seconds(600);    // a member without a coordinator ends after it (Member::Options)
+  std::string machine = {};  // as in a member's record: which members share this one's network stack
   Defect defect = Defect::kNone;
   ProbeCounts<ControlProbe>* probes = nullptr;
   Witness* witness = nullptr;
@@ -65,8 +67,10 @@ struct LedMember {
   // Watch.
   bool here = false;                        // said Here to this coordinator
   std::optional<FailureDetector> detector;  // once it was heard
-  std::optional<Instant> died;              // since then it is dead, and waits for others that are due
+  std::optional<Instant> died;              // since then it seems dead
   Instant deadline;                         // until then it must have said Here
+  Instant last_sign;                        // of life; before it came: when it was expected
+  bool spared = false;                      // it seems dead, and is not fenced for now
   std::optional<Instant> wake;              // its entry among the wakes
 
   // Changes.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -84,6 +85,9 @@ void Member::say_beat(Instant now) {
   }
   for (const NodeId node : peers_.silent(now)) beat.add_unreachable(node.value);
   for (const NodeId node : peers_.lost()) beat.add_lost(node.value);
+  const MemberLinks::Word word = peers_.on_doubted(now);
+  for (const NodeId node : word.hears) beat.add_hears(node.value);
+  for (const NodeId node : word.quiet) beat.add_quiet(node.value);
   say(std::move(said), now);
 }
 
@@ -159,9 +163,18 @@ void Member::on_message(const net::Message& message, Instant now) {
       return;
     case ToMember::kReleased: events_.push_back(StopRequested{said->released().reason()}); return;
     case ToMember::kJoining: return peers_.expect(said->joining().member(), now);
+    case ToMember::kDoubt: return on_doubt(said->doubt(), now);
     case ToMember::KIND_NOT_SET: break;
   }
   CHECK(false, static_cast<int>(said->kind_case()));
+}
+
+// Answers at once: a death may wait for the word.
+void Member::on_doubt(const membership::Doubt& doubt, Instant now) {
+  std::set<NodeId> nodes;
+  for (const std::uint64_t node : doubt.nodes()) nodes.insert(NodeId(node));
+  peers_.doubt(std::move(nodes));
+  say_beat(now);
 }
 
 void Member::on_change(const membership::Change& change, Instant now) {

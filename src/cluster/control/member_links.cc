@@ -95,6 +95,7 @@ void MemberLinks::refuse_fenced(Instant now) {
   std::erase_if(down_since_, gone);
   std::erase_if(reopening_, gone);
   std::erase_if(by_relay_, [this](NodeId node) { return !view_.members().contains(node); });
+  std::erase_if(doubted_, [this](NodeId node) { return !view_.members().contains(node); });
   std::erase_if(kept_, [this](const auto& one) { return view_.find(one.first) == nullptr; });
   std::erase_if(expected_, [this](const auto& one) {
     const net::PeerId peer = peer_of(one.second);
@@ -112,6 +113,18 @@ void MemberLinks::watch_peers(Instant now) {
 
 const std::set<NodeId>& MemberLinks::silent(Instant now) {
   return silences_.silent(now, [&](NodeId peer) { return last_sign(peer, now); });
+}
+
+MemberLinks::Word MemberLinks::on_doubted(Instant now) const {
+  Word word;
+  for (const NodeId node : doubted_) {
+    if (!met_.contains(node) || by_relay_.contains(node)) continue;
+    const net::LinkStatistics link = links_.statistics(node);
+    if (link.relayed_by) continue;
+    const bool hears = link.up && link.last_heard && now - *link.last_heard < kQuietAfter;
+    (hears ? word.hears : word.quiet).push_back(node);
+  }
+  return word;
 }
 
 // When the member was last heard. An open connection says nothing about the way back: a member is cut off if

@@ -35,6 +35,7 @@ class MemberLinks {
     ProbeCounts<ControlProbe>* probes = nullptr;
   };
   static constexpr Duration kUnreachableAfter{3'000'000'000};  // links are pinged every second
+  static constexpr Duration kQuietAfter{2'000'000'000};        // enough for a Ping and its Pong
   static constexpr Duration kReopenAfter{500'000'000};         // doubling, up to:
   static constexpr Duration kReopenAtMost{10'000'000'000};
   static constexpr Duration kIntroducedIn{1'000'000'000};  // by the coordinator, if the other does not listen
@@ -70,6 +71,16 @@ class MemberLinks {
   // The members with which a link has ended since forget_losses().
   [[nodiscard]] const std::set<NodeId>& lost() const { return lost_; }
 
+  // The coordinator does not hear these members. Replaces those that it named before.
+  void doubt(std::set<NodeId> nodes) { doubted_ = std::move(nodes); }
+  // What this member knows of the doubted over a link of its own: that it hears them, or that the link is
+  // down or quiet. Over links through the coordinator it knows no more than the coordinator.
+  struct Word {
+    std::vector<NodeId> hears = {};
+    std::vector<NodeId> quiet = {};
+  };
+  [[nodiscard]] Word on_doubted(Instant now) const;
+
   // As Member::send().
   bool send(net::PeerId to, host::Lane lane, net::Message message, Instant now);
 
@@ -102,6 +113,7 @@ class MemberLinks {
   std::set<NodeId> lost_;                                // said with each beat until the view changes
   std::map<NodeId, membership::MemberRecord> expected_;  // joining members that cannot open a link to us
   std::map<NodeId, Reopening> reopening_;
+  std::set<NodeId> doubted_;
 };
 
 }  // namespace gossamer::cluster

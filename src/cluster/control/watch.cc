@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/control/watch.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -13,17 +16,21 @@ Watch::Watch(const Leadership& leadership, net::Links& links, Instant now)
       outbox_(leadership.outbox),
       links_(links),
       disputes_(options_.guarded(Defect::kShortMemory) ? Disputes::Memory::kKept : Disputes::Memory::kNone),
-      last_heard_(now) {}
+      began_(now),
+      last_came_(now) {}
 
 void Watch::expect(LedMember& member, Instant now) {
   member.deadline = now + kHereTime;
+  member.last_sign = now;
   schedule(member);
 }
 
-void Watch::come(LedMember& member) {
+void Watch::come(LedMember& member, Instant now) {
   // Relayed links did not work before the member came. So disputes begin anew, but once only: a member that
   // says Here for ever could else delay them for ever.
-  if (!std::exchange(member.here, true)) disputes_.anew(NodeId(member.record.node()));
+  if (std::exchange(member.here, true)) return;
+  disputes_.anew(NodeId(member.record.node()));
+  if (member.record.state() != membership::JOINING) last_came_ = now;
 }
 
 void Watch::wake(LedMember& member, std::optional<Instant> when) {
@@ -41,52 +48,92 @@ void Watch::forget(const LedMember& member) {
   const NodeId node(member.record.node());
   if (member.wake) wakes_.erase({*member.wake, node});
   disputes_.gone(node);
+  doubts_.gone(node);
+  asked_about_.erase(node);
 }
 
 void Watch::heard(LedMember& member, Instant now) {
-  const Duration silence = now - last_heard_;
-  last_heard_ = now;
-  if (std::exchange(cut_off_, false)) {
-    // The silence was ours, and nothing was relayed. Connections try again the later the longer it was, and
-    // not all at once.
+  // It may take over from others, or be a witness.
+  if (!is_heard(member, now)) wake_spared(now);
+  if (std::exchange(member.spared, false)) {
+    // The silence was not the member's death. Nothing was relayed meanwhile, and connections come back one
+    // after another.
+    cut_off_ = false;
     disputes_.all_anew();
-    spared_until_ = now + std::min(silence, kHereTime);
-    for (auto& [node, one] : run_.members) {
-      if (one.detector) one.detector.emplace(now);
-      one.died.reset();
-      schedule(one);
-    }
+    doubts_.came_back(NodeId(member.record.node()), now - member.last_sign, now);
   }
+  member.last_sign = now;
   member.died.reset();
   if (member.detector) {
     member.detector->heard(now);
   } else {
     member.detector.emplace(now);
   }
+  if (asked_about_.contains(NodeId(member.record.node()))) ask_at_ = sooner(ask_at_, now + kTogether);
+}
+
+void Watch::wake_spared(Instant now) {
+  for (auto& [node, one] : run_.members) {
+    if (one.spared) wake(one, now);
+  }
 }
 
 void Watch::closed(LedMember& member, Instant now) {
-  // Another connection takes about four round trips.
+  // TCP, TLS and HTTP/2 open a connection, and Hello follows. Then the next beat comes.
   const auto round_trip = links_.statistics(NodeId(member.record.node())).round_trip;
   Duration confirm = FailureDetector::kConfirm;
-  if (round_trip) confirm = std::max(confirm, Duration{4 * round_trip->ns});
+  if (round_trip) confirm = std::max(confirm, Duration{6 * round_trip->ns} + options_.beat_every + kMargin);
   member.detector->closed(now, confirm);
+  ask_at_ = now;
 }
 
-void Watch::says(NodeId by, const std::set<NodeId>& others, Instant now) { disputes_.says(by, others, now); }
+void Watch::says(NodeId by, const Word& word, Instant now) {
+  disputes_.says(by, word.unreachable, now);
+  if (asked_about_.empty()) return;
+  if (doubts_.says(by, word.hears, word.quiet)) wake_spared(now);
+}
 
-// Whether the member has come and is heard. Only then others' words about it can be weighed.
-bool Watch::is_heard(NodeId node, Instant now) const {
-  const auto member = run_.members.find(node);
-  if (member == run_.members.end() || !member->second.here || !member->second.detector) return false;
-  FailureDetector judged = *member->second.detector;
+// Only words about members that are heard can be weighed.
+bool Watch::is_heard(const LedMember& member, Instant now) {
+  if (!member.here || !member.detector) return false;
+  FailureDetector judged = *member.detector;
   return judged.verdict(now) == Verdict::kAlive;
+}
+
+bool Watch::is_elsewhere(const LedMember& member) const {
+  return options_.machine.empty() || member.record.machine() != options_.machine;
+}
+
+Doubts::Fleet Watch::fleet(Instant now) const {
+  Doubts::Fleet fleet;
+  for (const auto& [node, member] : run_.members) {
+    const bool joins = member.record.state() == membership::JOINING;
+    if (joins && !member.here) continue;  // it is not silent yet
+    fleet[node] = {.elsewhere = is_elsewhere(member),
+                   .serves = !joins,
+                   .heard = is_heard(member, now),
+                   .last_sign = member.last_sign};
+  }
+  return fleet;
+}
+
+std::optional<Instant> Watch::alone_since(Instant now) const {
+  std::optional<Instant> since;
+  for (const auto& [node, member] : run_.members) {
+    if (!is_elsewhere(member)) continue;
+    if (is_heard(member, now)) return std::nullopt;
+    if (member.record.state() == membership::JOINING) continue;
+    since = std::max(since.value_or(began_), member.last_sign);
+  }
+  return since;
 }
 
 std::vector<NodeId> Watch::unreachable(Instant now) {
   std::map<NodeId, Incarnation> heard;
   for (const auto& [node, record] : run_.view.members()) {  // a joining member does not judge
-    if (is_heard(node, now)) heard[node] = Incarnation(run_.members.at(node).record.incarnation());
+    const auto member = run_.members.find(node);
+    if (member != run_.members.end() && is_heard(member->second, now))
+      heard[node] = Incarnation(member->second.record.incarnation());
   }
   std::vector<NodeId> losers;
   for (auto loser = disputes_.settle(heard, now); loser; loser = disputes_.settle(heard, now))
@@ -115,6 +162,9 @@ std::vector<NodeId> Watch::missing(Instant now) {
     return std::ranges::any_of(here,
                                [&](NodeId one) { return reaches(run_.members.at(one).record, record); });
   };
+  // A member on this machine is cut off with it.
+  const auto elsewhere = [&](NodeId node) { return is_elsewhere(run_.members.at(node)); };
+  if (std::ranges::any_of(missing, elsewhere)) std::erase_if(here, std::not_fn(elsewhere));
   if (!std::ranges::all_of(missing, reached_before)) return {};
   const auto misses = [&](NodeId node) {
     return std::all_of(here.begin(), here.end(), [&](NodeId one) {
@@ -128,16 +178,43 @@ std::vector<NodeId> Watch::missing(Instant now) {
   return missing;
 }
 
-// Until when nobody is fenced, because nobody at all is heard. Then probably this process has lost its
-// network, and not all members theirs. Members need no coordinator for a step. They get as long as after a
-// takeover.
-std::optional<Instant> Watch::nobody_fenced_until(Instant now) {
-  if (!cut_off_ && now - last_heard_ > kAllSilent) {
-    cut_off_ = true;
-    outbox_.note("cut_off", {}, "no member is heard; none is fenced for 10 s");
+std::optional<Instant> Watch::spares(LedMember& member, const Doubts::Fleet& fleet, Duration patience,
+                                     Instant now) {
+  const NodeId node(member.record.node());
+  if (!fleet.contains(node)) {
+    // It began and never came. If nobody elsewhere is heard, that may be our doing.
+    const Instant until = member.last_sign + patience;
+    if (!alone_since(now) || until <= now) return std::nullopt;
+    member.spared = true;
+    return until;
   }
-  const Instant until = cut_off_ ? last_heard_ + kHereTime : spared_until_;
-  return now < until ? std::optional(until) : std::nullopt;
+  const auto until = doubts_.spares(node, fleet, patience, now);
+  if (!until) return std::nullopt;
+  member.spared = true;
+  if (asked_about_.empty() && !std::exchange(cut_off_, true)) {
+    reach(ControlProbe::kCutOff);
+    outbox_.note("cut_off", {},
+                 "no member is heard that could take over from the silent ones; none is fenced");
+  }
+  return until;
+}
+
+void Watch::ask_about(const Doubts::Fleet& fleet) {
+  const std::set<NodeId> together = Doubts::together(fleet);
+  if (together == asked_about_) return;
+  if (asked_about_.empty()) {
+    reach(ControlProbe::kDoubt);
+    outbox_.note("doubt", {},
+                 fmt::format("{} of {} members fell silent together; none is fenced until others say so",
+                             together.size(), fleet.size()));
+  }
+  asked_about_ = together;
+  membership::ToMember message;
+  for (const NodeId node : together) message.mutable_doubt()->add_nodes(node.value);
+  message.mutable_doubt();
+  for (const auto& [node, peer] : fleet) {
+    if (peer.heard) outbox_.say(peer_of(run_.members.at(node).record), message);
+  }
 }
 
 // When the last member is due that is suspected already. Deaths come in groups: a switch, a rack. With one
@@ -154,32 +231,59 @@ Instant Watch::last_due(Instant with, Instant now) const {
   return last;
 }
 
-std::vector<Fencing> Watch::due(Instant now) {
+std::vector<Fencing> Watch::due(Duration patience, Instant now) {
   std::vector<NodeId> late;
   std::vector<NodeId> dead;
   Instant first = now;
+  const auto next = next_wakeup();
+  if (!next || *next > now) return {};
+  ask_at_.reset();
+  const Doubts::Fleet known = fleet(now);
+  ask_about(known);
   while (!wakes_.empty() && wakes_.begin()->first <= now) {
     const NodeId node = wakes_.begin()->second;
     wakes_.erase(wakes_.begin());
     LedMember& member = run_.members.at(node);
     member.wake.reset();
-    if (!member.detector) {
-      late.push_back(node);
-      continue;
-    }
-    FailureDetector judged = *member.detector;  // a copy: a verdict of death is final, may not be wanted
-    if (judged.verdict(now) != Verdict::kDead) {
-      member.detector = judged;
-      schedule(member);
-    } else if (const auto until = nobody_fenced_until(now)) {
+    if (!is_overdue(member, now)) continue;
+    if (const auto until = spares(member, known, patience, now)) {
       wake(member, *until);
+    } else if (!member.detector) {
+      late.push_back(node);
     } else {
-      const Instant died = member.died.value_or(now);
-      member.died = died;
-      first = std::min(first, died);
+      first = std::min(first, *member.died);
       dead.push_back(node);
     }
   }
+  return fencings(std::move(late), std::move(dead), first, now);
+}
+
+// Whether the member seems dead, or has not come in time. If not, it is looked at again later.
+bool Watch::is_overdue(LedMember& member, Instant now) {
+  if (member.died) return true;
+  if (!member.detector) {
+    const Instant until = here_until(member);
+    if (until > now) wake(member, until);
+    return until <= now;
+  }
+  FailureDetector judged = *member.detector;  // a copy: a verdict of death is final, and may prove wrong
+  if (judged.verdict(now) == Verdict::kDead) {
+    member.died = now;
+    return true;
+  }
+  member.detector = judged;
+  schedule(member);
+  return false;
+}
+
+// While members of before come, the others have time: a large fleet does not come at once.
+Instant Watch::here_until(const LedMember& member) const {
+  if (member.record.state() == membership::JOINING) return member.deadline;
+  return std::max(member.deadline, last_came_ + kHereTime);
+}
+
+std::vector<Fencing> Watch::fencings(std::vector<NodeId> late, std::vector<NodeId> dead, Instant first,
+                                     Instant now) {
   std::vector<Fencing> all;
   if (!late.empty()) {
     reach(ControlProbe::kNotHereInTime);
@@ -197,7 +301,7 @@ std::vector<Fencing> Watch::due(Instant now) {
 }
 
 std::optional<Instant> Watch::next_wakeup() const {
-  return wakes_.empty() ? std::nullopt : std::optional(wakes_.begin()->first);
+  return wakes_.empty() ? ask_at_ : sooner(ask_at_, wakes_.begin()->first);
 }
 
 }  // namespace gossamer::cluster

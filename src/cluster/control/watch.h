@@ -20,6 +20,7 @@
 #include "cluster/control/coordinator_outbox.h"
 #include "cluster/control/leadership.h"
 #include "cluster/membership/disputes.h"
+#include "cluster/membership/doubts.h"
 #include "net/link/links.h"
 
 namespace gossamer::cluster {
@@ -35,7 +36,7 @@ class Watch {
   static constexpr Duration kHereTime{10'000'000'000};   // from Begin, or a takeover, to Here
   static constexpr Duration kMissingFor{1'000'000'000};  // a living member finds a new coordinator sooner
   static constexpr Duration kTogether{50'000'000};       // deaths so close are one change of the view
-  static constexpr Duration kAllSilent{300'000'000};     // nobody is heard: then this process is cut off
+  static constexpr Duration kMargin{50'000'000};         // for a connection that is opened again
 
   // `links` outlives this part.
   Watch(const Leadership& leadership, net::Links& links, Instant now);
@@ -43,7 +44,7 @@ class Watch {
   // The member has begun, or was found in the store. It has kHereTime to come.
   void expect(LedMember& member, Instant now);
   // The member said Here.
-  void come(LedMember& member);
+  void come(LedMember& member, Instant now);
   // The member said something, or its link came up.
   void heard(LedMember& member, Instant now);
   // A connection of the member closed.
@@ -53,21 +54,42 @@ class Watch {
   // The member is about to be removed from the run.
   void forget(const LedMember& member);
 
-  // The member `by` does not reach these others now.
-  void says(NodeId by, const std::set<NodeId>& others, Instant now);
+  // What the member `by` says of others.
+  struct Word {
+    std::set<NodeId> unreachable = {};  // now
+    std::set<NodeId> hears = {};        // of those that the coordinator has asked about
+    std::set<NodeId> quiet = {};        // likewise
+  };
+  void says(NodeId by, const Word& word, Instant now);
   // Members that did not come after a takeover, and that nobody reaches.
   [[nodiscard]] std::vector<NodeId> missing(Instant now);
   // Members that have to go because they and others do not reach each other.
   [[nodiscard]] std::vector<NodeId> unreachable(Instant now);
-  // Members that have not come in time, or are silent.
-  [[nodiscard]] std::vector<Fencing> due(Instant now);
+  // Members that have not come in time, or are silent, and are not spared (doubts.h): after a silence of
+  // `patience` none is.
+  [[nodiscard]] std::vector<Fencing> due(Duration patience, Instant now);
+  // The member has come, and is not suspected.
+  [[nodiscard]] static bool is_heard(const LedMember& member, Instant now);
+  // Since when no member elsewhere is heard, though there are some; nothing: one is, or there is none.
+  [[nodiscard]] std::optional<Instant> alone_since(Instant now) const;
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
 
  private:
   void wake(LedMember& member, std::optional<Instant> when);
-  [[nodiscard]] bool is_heard(NodeId node, Instant now) const;
-  [[nodiscard]] std::optional<Instant> nobody_fenced_until(Instant now);
+  void wake_spared(Instant now);
+  [[nodiscard]] bool is_elsewhere(const LedMember& member) const;
+  [[nodiscard]] Doubts::Fleet fleet(Instant now) const;
+  [[nodiscard]] bool is_overdue(LedMember& member, Instant now);
+  [[nodiscard]] Instant here_until(const LedMember& member) const;
   [[nodiscard]] Instant last_due(Instant with, Instant now) const;
+  // Until when the silent member is spared; nothing: it is not.
+  [[nodiscard]] std::optional<Instant> spares(LedMember& member, const Doubts::Fleet& fleet,
+                                              Duration patience, Instant now);
+  // Asks those that are heard about those that fell silent together.
+  void ask_about(const Doubts::Fleet& fleet);
+  // `first`: when the first of the dead died.
+  [[nodiscard]] std::vector<Fencing> fencings(std::vector<NodeId> late, std::vector<NodeId> dead,
+                                              Instant first, Instant now);
   void reach(ControlProbe probe) const { reached(options_.probes, probe); }
 
   const CoordinatorOptions& options_;
@@ -75,10 +97,13 @@ class Watch {
   CoordinatorOutbox& outbox_;
   net::Links& links_;
   Disputes disputes_;
+  Doubts doubts_;
   std::set<std::pair<Instant, NodeId>> wakes_;
-  Instant last_heard_;    // when any member was
-  bool cut_off_ = false;  // no member is heard: no verdict counts until one is again
-  Instant spared_until_;  // and no verdict counts until here
+  const Instant began_;
+  Instant last_came_;              // a member that served before this lead
+  std::set<NodeId> asked_about_;   // they fell silent together
+  std::optional<Instant> ask_at_;  // when to look whether others fell silent together
+  bool cut_off_ = false;           // members are spared because nobody is heard that could take over
 };
 
 }  // namespace gossamer::cluster

@@ -15,13 +15,15 @@
 namespace gossamer::cluster {
 namespace {
 
+constexpr Duration kPatience = from_seconds(600);
+
 class WatchTest : public ::testing::Test {
  protected:
   // A member that has come and was heard at the beginning.
   LedMember& living(std::uint64_t node) {
     LedMember& member = around_.add(node, membership::SERVING);
     watch_.expect(member, {});
-    watch_.come(member);
+    watch_.come(member, {});
     watch_.heard(member, {});
     watch_.schedule(member);
     return member;
@@ -35,8 +37,8 @@ class WatchTest : public ::testing::Test {
 TEST_F(WatchTest, LateMembersAreDue) {
   watch_.expect(around_.add(10, membership::JOINING), {});
   EXPECT_EQ(watch_.next_wakeup(), at(10));
-  EXPECT_TRUE(watch_.due(at(9.9)).empty());
-  const std::vector<Fencing> due = watch_.due(at(10));
+  EXPECT_TRUE(watch_.due(kPatience, at(9.9)).empty());
+  const std::vector<Fencing> due = watch_.due(kPatience, at(10));
   ASSERT_EQ(due.size(), 1u);
   EXPECT_EQ(due[0].nodes, std::vector{NodeId(10)});
   EXPECT_FALSE(watch_.next_wakeup().has_value());
@@ -55,20 +57,115 @@ TEST_F(WatchTest, SilentMembersAreDue) {
       watch_.heard(other, now);
       watch_.schedule(other);
     }
-    for (const Fencing& one : watch_.due(now)) {
+    for (const Fencing& one : watch_.due(kPatience, now)) {
       for (const NodeId node : one.nodes) due.emplace_back(ms, node);
     }
   }
   EXPECT_EQ(due, (std::vector{std::pair{250, NodeId(10)}}));
 }
 
-// Claim: while nobody at all is heard, nobody is to be fenced, and an event says so once.
+// Claim: while nobody at all is heard, nobody is to be fenced for ten minutes, and an event says so once.
 TEST_F(WatchTest, SilenceOfAllIsOurOwn) {
   living(10);
   living(11);
-  for (int ms = 0; ms < 5000; ++ms)
-    EXPECT_TRUE(watch_.due(Instant{} + from_milliseconds(ms)).empty()) << ms << " ms";
+  watch_.expect(around_.add(12, membership::SERVING), {});
+  for (int s = 0; s < 600; ++s) {
+    for (const int ms : {0, 300, 700}) {
+      EXPECT_TRUE(watch_.due(kPatience, Instant{} + from_milliseconds(1000 * s + ms)).empty())
+          << s << " s " << ms;
+    }
+  }
   EXPECT_EQ(around_.events(), std::vector<std::string>{"cut_off"});
+  EXPECT_EQ(watch_.alone_since(at(599)), at(0));
+  std::size_t due = 0;
+  for (const Fencing& one : watch_.due(kPatience, at(600))) due += one.nodes.size();
+  EXPECT_EQ(due, 3u);
+}
+
+// Claim: where two of five are silent together, the others are asked about them. The two are due as soon as
+// more than half of those that know say that it is quiet for them, too.
+TEST_F(WatchTest, TheSilentTogetherNeedAWitness) {
+  for (std::uint64_t node = 10; node < 15; ++node) living(node);
+  const auto run_until = [&](int& ms, int end) {
+    for (; ms < end; ms += 10) {
+      const Instant now = Instant{} + from_milliseconds(ms);
+      for (std::uint64_t node = 12; node < 15 && ms % 50 == 0; ++node) {
+        LedMember& member = around_.run.members.at(NodeId(node));
+        watch_.heard(member, now);
+        watch_.schedule(member);
+      }
+      if (const auto due = watch_.due(kPatience, now); !due.empty()) return due[0].nodes;
+    }
+    return std::vector<NodeId>{};
+  };
+  int ms = 0;
+  EXPECT_TRUE(run_until(ms, 1000).empty());
+  EXPECT_EQ(around_.events(), std::vector<std::string>{"doubt"});
+  EXPECT_EQ(around_.said(membership::ToMember::kDoubt), 3);
+  watch_.says(NodeId(12), {.hears = {NodeId(10), NodeId(11)}}, at(1));
+  EXPECT_TRUE(run_until(ms, 30'000).empty());
+  watch_.says(NodeId(13), {.quiet = {NodeId(10), NodeId(11)}}, at(30));
+  watch_.says(NodeId(14), {.quiet = {NodeId(10)}}, at(30));
+  EXPECT_EQ(run_until(ms, 31'000), std::vector{NodeId(10)});
+  EXPECT_EQ(ms, 30'000);
+}
+
+// Claim: a member that joins takes over two minutes after all that serve have fallen silent.
+TEST_F(WatchTest, AJoinerTakesOverLate) {
+  living(10);
+  living(11);
+  LedMember& joins = around_.add(12, membership::JOINING);
+  std::vector<std::pair<int, NodeId>> due;
+  for (int ms = 0; ms < 200'000 && due.empty(); ms += 50) {
+    const Instant now = Instant{} + from_milliseconds(ms);
+    if (ms == 20'000) watch_.expect(joins, now);
+    if (ms > 20'000) {
+      watch_.come(joins, now);
+      watch_.heard(joins, now);
+      watch_.schedule(joins);
+    }
+    for (const Fencing& one : watch_.due(kPatience, now)) {
+      for (const NodeId node : one.nodes) due.emplace_back(ms, node);
+    }
+  }
+  EXPECT_EQ(due, (std::vector{std::pair{120'000, NodeId(10)}, std::pair{120'000, NodeId(11)}}));
+}
+
+// Claim: a member on the coordinator's own machine says nothing about members elsewhere.
+TEST_F(WatchTest, ItsOwnMachineProvesNothing) {
+  around_.options.machine = "here";
+  LedMember& own = living(10);
+  own.record.set_machine("here");
+  living(11);
+  living(12);
+  for (int ms = 0; ms < 60'000; ms += 50) {
+    const Instant now = Instant{} + from_milliseconds(ms);
+    watch_.heard(own, now);
+    watch_.schedule(own);
+    EXPECT_TRUE(watch_.due(kPatience, now).empty()) << ms;
+  }
+  EXPECT_EQ(watch_.alone_since(at(60)), at(0));
+}
+
+// Claim: after a takeover the last member has 10 s from when the one before it came.
+TEST_F(WatchTest, AFleetComesOneByOne) {
+  for (std::uint64_t node = 10; node < 14; ++node) watch_.expect(around_.add(node, membership::SERVING), {});
+  std::vector<std::pair<int, NodeId>> due;
+  for (int ms = 0; ms < 60'000 && due.empty(); ms += 50) {
+    const Instant now = Instant{} + from_milliseconds(ms);
+    for (std::uint64_t node = 10; node < 13; ++node) {
+      const int comes = 8000 * static_cast<int>(node - 9);
+      if (ms < comes) continue;
+      LedMember& member = around_.run.members.at(NodeId(node));
+      watch_.come(member, now);
+      watch_.heard(member, now);
+      watch_.schedule(member);
+    }
+    for (const Fencing& one : watch_.due(kPatience, now)) {
+      for (const NodeId node : one.nodes) due.emplace_back(ms, node);
+    }
+  }
+  EXPECT_EQ(due, (std::vector{std::pair{34'000, NodeId(13)}}));
 }
 
 }  // namespace

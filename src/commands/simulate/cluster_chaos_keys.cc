@@ -65,6 +65,7 @@ ClusterRows fleet_keys() {
       key<&C::members>("members", {.min = 1, .max = 64}, "of the fleet"),
       key<&C::first_members>("first_members", {.min = 1, .max = 64}, "must serve before the first step"),
       key<&C::things>("things", {.min = 1, .max = 1000}, "shards to place"),
+      key<&C::local_members>("local_members", {.max = 64}, "of them on the first coordinator's machine"),
       key<&C::faults>("faults", {.max = 1000}, "drawn for each seed"),
       key<&C::trouble>("trouble_s", {.max = 3600}, "faults begin within so many seconds"),
       key<&C::calm>("calm_s", {.min = 15, .max = 3600}, "after the last fault has ended"),

@@ -216,12 +216,18 @@ SparseChaosReport Run::run_for(Duration time) {
 
 SparseChaosReport Run::run() {
   const Instant last_end = begin();
-  const Instant end = last_end + options_.calm;
+  Instant end = last_end + options_.calm;
+  bool abandoned = false;
   // The run need not stand idle until then.
   const auto over = [&] {
     return fleet_->failure() || (fleet_->timeline().now() >= last_end && !unfinished());
   };
-  while (fleet_->timeline().now() < end && !over()) fleet_->run_for(0.01);
+  while (fleet_->timeline().now() < end && !over()) {
+    fleet_->run_for(0.01);
+    if (abandoned || !fleet_->abandoned()) continue;
+    abandoned = true;
+    end = end + Fleet::kAbandoned;
+  }
   judge();
   return told();
 }

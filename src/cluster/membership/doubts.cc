@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/membership/doubts.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gossamer::cluster {
+
+std::set<NodeId> Doubts::together(const Fleet& fleet) {
+  std::set<NodeId> silent;
+  std::size_t elsewhere = 0;
+  for (const auto& [node, peer] : fleet) {
+    if (!peer.elsewhere) continue;
+    ++elsewhere;
+    if (!peer.heard) silent.insert(node);
+  }
+  const bool alone = silent.size() == elsewhere;  // nobody is left to ask
+  if (alone || silent.size() < 2 || 3 * silent.size() < elsewhere) silent.clear();
+  return silent;
+}
+
+bool Doubts::says(NodeId by, const std::set<NodeId>& hears, const std::set<NodeId>& quiet) {
+  std::map<NodeId, bool> word;
+  for (const NodeId node : quiet) word[node] = false;
+  for (const NodeId node : hears) word[node] = true;
+  if (word.empty()) return words_.erase(by) != 0;
+  std::map<NodeId, bool>& said = words_[by];
+  if (said == word) return false;
+  said = std::move(word);
+  return true;
+}
+
+void Doubts::came_back(NodeId node, Duration silence, Instant now) {
+  spared_until_ = std::max(spared_until_, now + std::min(silence, kComeBack));
+  last_return_ = now;
+  for (auto& [by, word] : words_) word.erase(node);
+}
+
+void Doubts::gone(NodeId node) {
+  words_.erase(node);
+  for (auto& [by, word] : words_) word.erase(node);
+}
+
+// Who is heard and could take the node's things over.
+Doubts::Survivor Doubts::survivor(NodeId node, const Fleet& fleet) {
+  const bool elsewhere = fleet.at(node).elsewhere;
+  Survivor best = Survivor::kNone;
+  for (const auto& [other, peer] : fleet) {
+    if (other == node || !peer.heard || (elsewhere && !peer.elsewhere)) continue;
+    if (peer.serves) return Survivor::kServes;
+    best = Survivor::kJoins;
+  }
+  return best;
+}
+
+std::optional<Instant> Doubts::spares(NodeId node, const Fleet& fleet, Duration patience, Instant now) const {
+  const Peer& silent = fleet.at(node);
+  const Instant given_up = silent.last_sign + patience;
+  if (given_up <= now) return std::nullopt;
+  const Survivor who = survivor(node, fleet);
+  if (!silent.elsewhere) {  // no network stands between
+    return who == Survivor::kNone ? std::optional(given_up) : std::nullopt;
+  }
+  if (spared_until_ > now) return spared_until_;
+  const auto waits_until = [&](Instant until) { return until > now ? std::optional(until) : std::nullopt; };
+  switch (who) {
+    case Survivor::kNone: return given_up;
+    case Survivor::kJoins:
+      if (silent.serves) return waits_until(std::min(given_up, silent.last_sign + kAbandoned));
+      break;
+    case Survivor::kServes: break;
+  }
+  if (!together(fleet).contains(node)) return std::nullopt;
+  const auto until = spares_together(node, fleet, given_up, now);
+  return until ? std::optional(std::min(*until, given_up)) : std::nullopt;
+}
+
+std::optional<Instant> Doubts::spares_together(NodeId node, const Fleet& fleet, Instant given_up,
+                                               Instant now) const {
+  std::size_t quiet = 0;
+  std::size_t hear = 0;
+  for (const auto& [by, word] : words_) {
+    const auto witness = fleet.find(by);
+    if (witness == fleet.end() || !witness->second.heard || !witness->second.elsewhere) continue;
+    const auto said = word.find(node);
+    if (said == word.end()) continue;
+    ++(said->second ? hear : quiet);
+  }
+  if (quiet > hear) return std::nullopt;
+  if (quiet + hear > 0) return given_up;
+  // Nobody has a way of its own to the node.
+  const Peer& silent = fleet.at(node);
+  const Instant until = std::max(silent.last_sign, last_return_.value_or(silent.last_sign)) + kComeBack;
+  return until > now ? std::optional(until) : std::nullopt;
+}
+
+}  // namespace gossamer::cluster

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Doubts: is a silent member dead, or is this process cut off from it? A fence costs the member its life, and
+// perhaps the run a piece of its state. A silent member that is spared costs time alone. So one is fenced
+// only if other facts than the silence speak for its death:
+// - Another member is heard and could take over. A member on this process's own machine says nothing about
+//   the way to members elsewhere.
+// - Few fell silent. Where at least two, and at least a third of all elsewhere, are silent together, those
+//   that are still heard are asked. One of the silent is fenced once more than half of those that know say
+//   that it is quiet for them, too.
+//
+// A member ends by itself when it has been without a coordinator for its patience. After that time nobody is
+// spared. docs/protocols/membership.md, "Deaths".
+//
+// Cost: linear in the members, for each question about a silent one. Thread rule: one owner.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/ids.h"
+#include "base/time.h"
+
+namespace gossamer::cluster {
+
+class Doubts {
+ public:
+  // Connections come back one after another. They try again the later the longer the silence was.
+  static constexpr Duration kComeBack{10'000'000'000};
+  // If all that serve are silent for so long, a member that is joining may take over.
+  static constexpr Duration kAbandoned{120'000'000'000};
+
+  struct Peer {
+    bool elsewhere = true;  // not on this process's machine
+    bool serves = true;     // it can take over at once
+    bool heard = true;      // and not suspected
+    Instant last_sign;      // of life, or when this process began to listen
+  };
+  using Fleet = std::map<NodeId, Peer>;
+
+  // The silent of a fleet, if they fell silent together, and others are heard that can be asked about them.
+  [[nodiscard]] static std::set<NodeId> together(const Fleet& fleet);
+  // Replaces the word of `by`: which silent members it hears, and which are quiet for it, too. False: it has
+  // said so already.
+  bool says(NodeId by, const std::set<NodeId>& hears, const std::set<NodeId>& quiet);
+  // A spared member is heard again after this silence.
+  void came_back(NodeId node, Duration silence, Instant now);
+  // The node is gone. Its next life begins with nothing.
+  void gone(NodeId node);
+
+  // Until when the silent node is spared, unless something else happens; nothing: it is to be fenced. After a
+  // silence of `patience` it is. Requires that the fleet has it.
+  [[nodiscard]] std::optional<Instant> spares(NodeId node, const Fleet& fleet, Duration patience,
+                                              Instant now) const;
+
+ private:
+  enum class Survivor { kNone, kJoins, kServes };
+
+  [[nodiscard]] static Survivor survivor(NodeId node, const Fleet& fleet);
+  [[nodiscard]] std::optional<Instant> spares_together(NodeId node, const Fleet& fleet, Instant given_up,
+                                                       Instant now) const;
+
+  std::map<NodeId, std::map<NodeId, bool>> words_;  // of a member about silent ones: whether it hears them
+  Instant spared_until_;                            // members elsewhere
+  std::optional<Instant> last_return_;              // of a spared member
+};
+
+}  // namespace gossamer::cluster

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/membership/doubts.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <optional>
+#include <set>
+
+namespace gossamer::cluster {
+namespace {
+
+constexpr Duration kPatience{600'000'000'000};
+
+Instant at(double seconds) { return Instant{} + from_seconds(seconds); }
+
+std::set<NodeId> nodes(std::initializer_list<std::uint64_t> numbers) {
+  std::set<NodeId> all;
+  for (const std::uint64_t number : numbers) all.insert(NodeId(number));
+  return all;
+}
+
+// A fleet of nodes 2, 3, ... elsewhere, all heard but the first `silent`, which were heard last at 0.
+Doubts::Fleet fleet_of(std::size_t members, std::size_t silent) {
+  Doubts::Fleet fleet;
+  for (std::size_t i = 0; i < members; ++i)
+    fleet[NodeId(2 + i)] = {.elsewhere = true, .serves = true, .heard = i >= silent, .last_sign = {}};
+  return fleet;
+}
+
+class DoubtsTest : public ::testing::Test {
+ protected:
+  [[nodiscard]] std::optional<Instant> spares(std::uint64_t node, const Doubts::Fleet& fleet,
+                                              double seconds = 2) const {
+    return doubts_.spares(NodeId(node), fleet, kPatience, at(seconds));
+  }
+  Doubts doubts_;
+};
+
+// Claim: silent members are together if they are two or more, and a third of those elsewhere or more, and not
+// all. Members on the coordinator's machine do not count.
+TEST_F(DoubtsTest, ATogetherIsAThirdAndTwo) {
+  for (std::size_t members = 1; members <= 12; ++members) {
+    for (std::size_t silent = 0; silent <= members; ++silent) {
+      Doubts::Fleet fleet = fleet_of(members, silent);
+      fleet[NodeId(100)] = {.elsewhere = false, .serves = true, .heard = false, .last_sign = {}};
+      const bool expected = silent >= 2 && 3 * silent >= members && silent < members;
+      EXPECT_EQ(Doubts::together(fleet).size(), expected ? silent : 0) << silent << " of " << members;
+    }
+  }
+}
+
+// Claim: one of several is fenced at once. The only one is not, nor any while nobody that serves is heard,
+// until their own patience is over.
+TEST_F(DoubtsTest, NobodyIsFencedWithoutASurvivor) {
+  EXPECT_FALSE(spares(2, fleet_of(3, 1)));
+  EXPECT_FALSE(spares(2, fleet_of(2, 1)));
+  EXPECT_EQ(spares(2, fleet_of(1, 1)), Instant{} + kPatience);
+  EXPECT_EQ(spares(3, fleet_of(4, 4)), Instant{} + kPatience);
+  EXPECT_TRUE(spares(3, fleet_of(4, 4), 599.9));
+  EXPECT_FALSE(spares(3, fleet_of(4, 4), 600));
+}
+
+// Claim: a heard member on the coordinator's own machine is no survivor for members elsewhere. A silent one
+// there is dead if anybody is heard.
+TEST_F(DoubtsTest, ItsOwnMachineProvesNothing) {
+  Doubts::Fleet fleet = fleet_of(3, 3);
+  fleet[NodeId(100)] = {.elsewhere = false, .serves = true, .heard = true, .last_sign = {}};
+  EXPECT_EQ(spares(2, fleet), Instant{} + kPatience);
+  doubts_.says(NodeId(100), {}, nodes({2, 3, 4}));
+  EXPECT_EQ(spares(2, fleet), Instant{} + kPatience);
+
+  fleet = fleet_of(1, 0);
+  fleet[NodeId(100)] = {.elsewhere = false, .serves = true, .heard = false, .last_sign = {}};
+  EXPECT_FALSE(spares(100, fleet));
+  fleet[NodeId(2)].heard = false;
+  EXPECT_EQ(spares(100, fleet), Instant{} + kPatience);
+}
+
+// Claim: members that fell silent together are fenced once more than half of those that know say so.
+TEST_F(DoubtsTest, TogetherNeedsWitnesses) {
+  const Doubts::Fleet fleet = fleet_of(6, 2);
+  EXPECT_EQ(spares(2, fleet), at(10));  // nobody has said anything
+  doubts_.says(NodeId(4), nodes({2, 3}), {});
+  EXPECT_EQ(spares(2, fleet), Instant{} + kPatience);
+  doubts_.says(NodeId(5), {}, nodes({2, 3}));
+  EXPECT_EQ(spares(2, fleet), Instant{} + kPatience);  // one against one
+  doubts_.says(NodeId(6), {}, nodes({2}));
+  EXPECT_FALSE(spares(2, fleet));
+  EXPECT_EQ(spares(3, fleet), Instant{} + kPatience);
+  // The silent are no witnesses, nor is a word that was taken back.
+  doubts_.says(NodeId(6), {}, {});
+  doubts_.says(NodeId(3), {}, nodes({2}));
+  EXPECT_EQ(spares(2, fleet), Instant{} + kPatience);
+}
+
+// Claim: where nobody has a way of its own to the silent, they are fenced 10 s after the last of them came
+// back.
+TEST_F(DoubtsTest, WithoutWitnessesTimeDecides) {
+  const Doubts::Fleet fleet = fleet_of(6, 3);
+  EXPECT_EQ(spares(2, fleet, 9.9), at(10));
+  EXPECT_FALSE(spares(2, fleet, 10));
+  doubts_.came_back(NodeId(4), from_seconds(3), at(8));
+  EXPECT_EQ(spares(2, fleet, 9.9), at(11));  // as long as the silence was
+  EXPECT_EQ(spares(2, fleet, 12), at(18));
+  EXPECT_FALSE(spares(2, fleet, 18));
+}
+
+// Claim: once one of the spared is heard again, the others have as long as the silence was, at most 10 s,
+// also a last one that is no more together with anybody.
+TEST_F(DoubtsTest, OthersGetTimeToComeBack) {
+  doubts_.came_back(NodeId(3), from_seconds(60), at(60));
+  EXPECT_EQ(spares(2, fleet_of(3, 1), 69.9), at(70));
+  EXPECT_FALSE(spares(2, fleet_of(3, 1), 70));
+}
+
+// Claim: a joining member takes over from members that serve only after two minutes. It is itself fenced at
+// once where somebody is heard.
+TEST_F(DoubtsTest, AJoinerTakesOverLate) {
+  Doubts::Fleet fleet = fleet_of(3, 2);
+  fleet[NodeId(4)].serves = false;
+  doubts_.says(NodeId(4), {}, nodes({2, 3}));
+  EXPECT_EQ(spares(2, fleet), at(120));
+  EXPECT_FALSE(spares(2, fleet, 120));
+  fleet = fleet_of(2, 1);
+  fleet[NodeId(2)].serves = false;
+  EXPECT_FALSE(spares(2, fleet));
+}
+
+// Claim: words of a member that is gone do not count, nor words about one that came back.
+TEST_F(DoubtsTest, OldWordsDoNotCount) {
+  const Doubts::Fleet fleet = fleet_of(6, 2);
+  doubts_.says(NodeId(5), {}, nodes({2, 3}));
+  EXPECT_FALSE(spares(2, fleet));
+  doubts_.gone(NodeId(5));
+  EXPECT_TRUE(spares(2, fleet));
+  doubts_.says(NodeId(6), {}, nodes({2, 3}));
+  doubts_.came_back(NodeId(2), {}, at(2));
+  EXPECT_TRUE(spares(2, fleet));
+  EXPECT_FALSE(spares(3, fleet));
+}
+
+}  // namespace
+}  // namespace gossamer::cluster
