@@ -8,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/printable.h"
 #include "commands/predict/block_evaluation.h"
 #include "commands/records/record_formats.h"
 #include "engines/sparse/model/model_file.h"
@@ -30,6 +31,17 @@ Result<std::unique_ptr<sparse_engine::Predictor>> make_predictor(const run::Node
     options.fusion.input_vote_power = 64;
   }
   return sparse_engine::Predictor::create(model, host.kernels, host.compute, options);
+}
+
+Error none_seen(const std::string& path, const UnseenLabels& labels, const sparse_engine::Model& model) {
+  const bool named = model.label_names.size() > 0;
+  return {.kind = ErrorKind::kBadData,
+          .where = path,
+          .what = "no label of the test records was seen in training",
+          .got = fmt::format("{} labels, such as {}", labels.labels, quote(labels.first)),
+          .expected = named ? fmt::format("labels such as {}", quote(model.label_names[0]))
+                            : fmt::format("labels below {}", model.label_count.size()),
+          .fix = "check that model and test records belong together"};
 }
 
 std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
@@ -60,6 +72,9 @@ Result<sparse_engine::Metrics> evaluate_model(const run::NodeHost& host, const s
   BlockEvaluation evaluation(model, predictor, request.stop);
   const TestSet test{.source = request.source, .skip_bad = request.skip_bad};
   if (auto read = read_test_set(host, test, evaluation); !read.ok()) return read.error();
+  const UnseenLabels& labels = evaluation.unseen();
+  if (request.none_seen == EvaluateRequest::NoneSeen::kRefused && labels.unseen == labels.labels)
+    return none_seen(request.source.path, labels, model);
   return evaluation.metrics();
 }
 
@@ -82,6 +97,10 @@ std::string metrics_text(const sparse_engine::Metrics& metrics) {
   if (metrics.without_labels > 0) {
     text +=
         fmt::format(" ({} more have no label and are left out)", run::human_count(metrics.without_labels));
+  }
+  if (metrics.unseen_labels > 0) {
+    text += fmt::format("; {} of their {} labels were never seen in training",
+                        run::human_count(metrics.unseen_labels), run::human_count(metrics.labels));
   }
   text += "\n";
   int column = 0;

@@ -122,12 +122,74 @@ TEST(Evaluate, RefusesOtherKinds) {
   }
 }
 
+// Labels that no training record had are counted and told. A test set of them alone is measured as 0, or
+// refused where the request says so.
+TEST(Evaluate, TellsUnseenLabels) {
+  SimMachine machine;
+  sparse_engine::Model model = named_model();
+  model.feature_names = {};
+  model.label_count.assign(12, 1);
+  model.label_count[3] = 0;
+  write(machine.disk, "some.jsonl",
+        "{\"features\": [[1, 1]], \"labels\": [\"label 1\", \"label 3\"]}\n"
+        "{\"features\": [[2, 1]], \"labels\": [\"unheard\"]}\n");
+  write(machine.disk, "none.jsonl", "{\"features\": [[1, 1]], \"labels\": [\"unheard\"]}\n");
+  const auto some = measure(machine.host(), model, "some.jsonl");
+  ASSERT_TRUE(some.ok()) << some.error().message();
+  EXPECT_EQ(some->labels, 3U);
+  EXPECT_EQ(some->unseen_labels, 2U);
+  EXPECT_THAT(machine.console.text, HasSubstr("2 of 3 labels"));
+  EXPECT_THAT(machine.console.text, HasSubstr("'label 3'"));
+  EXPECT_THAT(metrics_text(*some), HasSubstr("2 of their 3 labels were never seen"));
+  const Source source{.path = "none.jsonl", .format = data::RecordFormat::kJsonlNumbers};
+  EXPECT_TRUE(evaluate_model(machine.host(), model, {.source = source}).ok());
+  const auto refused = evaluate_model(machine.host(), model,
+                                      {.source = source, .none_seen = EvaluateRequest::NoneSeen::kRefused});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, ErrorKind::kBadData);
+  EXPECT_THAT(refused.error().got, HasSubstr("'unheard'"));
+}
+
+// Test records whose labels could only match by chance are refused: none at all, numbers beside names, and
+// names beside numbers, imported or not.
+TEST(Evaluate, RefusesOtherLabels) {
+  SimMachine machine;
+  const run::NodeHost host = machine.host();
+  sparse_engine::Model names = named_model();
+  names.feature_names = {};
+  sparse_engine::Model numbers = named_model();
+  numbers.feature_names = {};
+  numbers.label_names = {};
+  write(machine.disk, "none.jsonl", "{\"features\": [[1, 1]], \"tags\": [\"label 1\"]}\n");
+  write(machine.disk, "names.jsonl", "{\"features\": [[1, 1]], \"labels\": [\"label 1\"]}\n");
+  write(machine.disk, "numbers.jsonl", "{\"features\": [[1, 1]], \"labels\": [1]}\n");
+  write(machine.disk, "numbers.txt", "1 1:1\n");
+  const auto kind = [&](const sparse_engine::Model& model, const std::string& path) {
+    const auto metrics = measure(host, model, path);
+    return metrics.ok() ? "" : name(metrics.error().kind);
+  };
+  for (const std::string& path : {std::string("none.jsonl"), import_test(host, "none.jsonl")}) {
+    EXPECT_STREQ(kind(names, path), "bad-data") << path;
+    EXPECT_STREQ(kind(numbers, path), "bad-data") << path;
+  }
+  for (const std::string& path : {std::string("names.jsonl"), import_test(host, "names.jsonl")}) {
+    EXPECT_STREQ(kind(names, path), "") << path;
+    EXPECT_STREQ(kind(numbers, path), "bad-data") << path;
+  }
+  for (const std::string& path :
+       {std::string("numbers.jsonl"), std::string("numbers.txt"), import_test(host, "numbers.jsonl")}) {
+    EXPECT_STREQ(kind(names, path), "bad-data") << path;
+    EXPECT_STREQ(kind(numbers, path), "") << path;
+  }
+}
+
 // Bad lines count against skip_bad and are told.
 TEST(Evaluate, SkipsBadLines) {
   SimMachine machine;
   write(machine.disk, "t.txt", "1 3:1\n1 x\n2 4:1\n");
   sparse_engine::Model model = named_model();
   model.feature_names = {};
+  model.label_names = {};
   const Source source{.path = "t.txt", .format = data::RecordFormat::kXmc};
   const auto strict = evaluate_model(machine.host(), model, {.source = source});
   ASSERT_FALSE(strict.ok());
@@ -143,6 +205,7 @@ TEST(Metrics, InfinityIsNull) {
   SimMachine machine;
   write(machine.disk, "t.txt", "11 3:1\n");
   sparse_engine::Model model = random_model({.features = 30, .labels = 2000, .hidden = 16, .rows = 0});
+  model.label_names = {};
   // The true label is ranked last of all.
   for (std::uint32_t l = 0; l < 2000; ++l) model.network.bias[l] = l == 11 ? -1e6F : 0;
   const auto metrics = evaluate_model(machine.host(), model,

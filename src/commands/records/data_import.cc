@@ -176,6 +176,7 @@ Result<DataImportResult> import_data(const run::NodeHost& host, const DataImport
   auto report = import();
   if (!report.ok()) return report.error();
   (*out).keep();
+  if (lacks_labels(*first, *report)) host.say("warning: " + no_labels(*first, &*report).message());
   return DataImportResult{.report = *std::move(report), .path = records, .format = row.format};
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/printable.h"
 #include "commands/records/record_formats.h"
 #include "commands/records/record_import.h"
 #include "learn/data/cached_dataset.h"
@@ -36,11 +37,32 @@ std::string describe_unknown(const UnknownNames& names) {
       run::human_count(names.unknown), run::human_count(names.of), names.first);
 }
 
-// The numbers that a test set's labels have in the model. They are matched by name where both have names.
-std::vector<std::uint32_t> label_numbers(const data::Dataset& dataset, const sparse_engine::Model& model) {
+std::string describe_unseen(const UnseenLabels& labels) {
+  return fmt::format("{} of {} labels of the test records were never seen in training, such as '{}'",
+                     run::human_count(labels.unseen), run::human_count(labels.labels), visible(labels.first));
+}
+
+enum class Naming { kNames, kNumbers };
+
+Naming naming(const sparse_engine::Model& model) {
+  return model.label_names.size() > 0 ? Naming::kNames : Naming::kNumbers;
+}
+
+// Labels by name that are to be matched by number, or the other way round, would match by chance.
+Error other_labels(Naming got) {
+  return {.kind = ErrorKind::kBadData,
+          .where = {},
+          .what = got == Naming::kNames ? "the model knows its labels by number"
+                                        : "the model knows its labels by name",
+          .got = got == Naming::kNames ? "labels by name" : "labels by number",
+          .expected = "labels as the training records have them",
+          .fix = "write the labels as in the training records"};
+}
+
+// The numbers that a test set's labels have in the model.
+std::vector<std::uint32_t> label_numbers(const data::Dataset& dataset, data::NameTable& table) {
   std::vector<std::uint32_t> numbers(dataset.labels());
-  data::NameTable table = label_table(model);
-  const bool by_name = dataset.has_label_names() && table.size() > 0;
+  const bool by_name = table.size() > 0;
   for (std::uint32_t label = 0; label < numbers.size(); ++label) {
     numbers[label] = by_name ? table.id(dataset.label_name(label)) : label;
   }
@@ -66,7 +88,15 @@ Result<void> read_cached_test(const run::NodeHost& host, const std::string& path
   if (const FeatureKind got = feature_kind(**dataset); got != wanted) {
     return wrong_kind({.where = path, .got = got, .expected = wanted});
   }
-  const std::vector<std::uint32_t> numbers = label_numbers(**dataset, blocks.model());
+  if (dataset->get()->label_entries() == 0) return no_labels({.path = path}, nullptr);
+  if (const Naming got = (*dataset)->has_label_names() ? Naming::kNames : Naming::kNumbers;
+      got != naming(blocks.model())) {
+    Error error = other_labels(got);
+    error.where = path;
+    return error;
+  }
+  data::NameTable table = label_table(blocks.model());
+  const std::vector<std::uint32_t> numbers = label_numbers(**dataset, table);
   const std::vector<std::uint32_t> renumbered = feature_numbers(**dataset, blocks);
   const auto features = static_cast<std::uint32_t>(blocks.model().network.shape.features);
   std::vector<std::uint32_t> labels;
@@ -88,6 +118,7 @@ Result<void> read_cached_test(const run::NodeHost& host, const std::string& path
     std::ranges::sort(labels);
     if (auto done = blocks.truth(labels); !done.ok()) return done;
   }
+  blocks.name_labels(table);
   return {};
 }
 
@@ -108,6 +139,7 @@ Result<void> read_test_file(const run::NodeHost& host, const TestSet& test, Test
     return error;
   }
   progress.finish();
+  if (lacks_labels(test.source, *report)) return no_labels(test.source, &*report);
   if ((*report).skipped > 0) host.say(describe_skipped(*report));
   return {};
 }
@@ -125,12 +157,23 @@ Result<void> check_features(const TestSet& test, const sparse_engine::Model& mod
 
 Result<void> TestBlocks::truth(std::span<const std::uint32_t> labels) {
   CHECK(queries_.size() == begin_.size(), queries_.size(), begin_.size());
+  unseen_.labels += labels.size();
+  for (const std::uint32_t label : labels) {
+    if (label < model_.label_count.size() && model_.label_count[label] > 0) continue;
+    if (++unseen_.unseen == 1) first_unseen_ = label;
+  }
   labels_.insert(labels_.end(), labels.begin(), labels.end());
   begin_.push_back(static_cast<std::uint32_t>(labels_.size()));
   if (queries_.size() < records_per_block_) return {};
   if (auto done = run(); !done.ok()) return done;
   if (stop_ && stop_()) return Error{.kind = ErrorKind::kFailed, .where = "evaluation", .what = "stopped"};
   return {};
+}
+
+void TestBlocks::name_labels(const data::NameTable& names) {
+  if (unseen_.unseen == 0) return;
+  const bool named = first_unseen_ < names.size();
+  unseen_.first = named ? std::string(names.name(first_unseen_)) : fmt::format("{}", first_unseen_);
 }
 
 Result<void> TestBlocks::run() {
@@ -146,6 +189,8 @@ Result<data::ReadReport> test_xmlc(data::ByteSource& source, const data::ReadOpt
                                    TestBlocks& blocks) {
   const auto features = static_cast<std::uint32_t>(blocks.model().network.shape.features);
   return data::read_xmlc(source, options, [&](const data::Record& record) -> Result<void> {
+    if (!record.labels.empty() && naming(blocks.model()) == Naming::kNames)
+      return other_labels(Naming::kNumbers);
     blocks.queries().add(record.features, features);
     return blocks.truth(record.labels);
   });
@@ -154,20 +199,26 @@ Result<data::ReadReport> test_xmlc(data::ByteSource& source, const data::ReadOpt
 Result<data::ReadReport> test_jsonl(data::ByteSource& source, const data::ReadOptions& options,
                                     TestBlocks& blocks) {
   data::RecordAssembler assembler(label_table(blocks.model()), data::NameTable());
-  return data::read_jsonl(source, options, [&](const data::JsonlRecord& record) -> Result<void> {
+  auto report = data::read_jsonl(source, options, [&](const data::JsonlRecord& record) -> Result<void> {
+    if (!record.label_name.empty() && naming(blocks.model()) == Naming::kNumbers)
+      return other_labels(Naming::kNames);
+    if (!record.label_number.empty() && naming(blocks.model()) == Naming::kNames)
+      return other_labels(Naming::kNumbers);
     auto labels = assembler.labels(record);
     if (!labels.ok()) return labels.error();
     auto done = blocks.parser().add_record(record, blocks.queries());
     if (!done.ok()) return done;
     return blocks.truth(*labels);
   });
+  blocks.name_labels(assembler.label_names());
+  return report;
 }
 
 Result<data::ReadReport> test_sessions(data::ByteSource& source, const data::ReadOptions& options,
                                        TestBlocks& blocks) {
   data::NameTable labels = label_table(blocks.model());
   std::vector<std::uint32_t> known;  // items before the position
-  return data::read_sessions(source, options, [&](const data::Session& session) -> Result<void> {
+  auto report = data::read_sessions(source, options, [&](const data::Session& session) -> Result<void> {
     known.clear();
     const auto ask = [&](std::string_view next) {
       blocks.parser().add_line(known, blocks.queries());
@@ -184,6 +235,8 @@ Result<data::ReadReport> test_sessions(data::ByteSource& source, const data::Rea
     if (!session.target.empty()) return ask(session.target);
     return {};
   });
+  blocks.name_labels(labels);
+  return report;
 }
 
 Result<data::ReadReport> test_words(data::ByteSource& source, const data::ReadOptions& options,
@@ -220,6 +273,7 @@ Result<void> read_test_set(const run::NodeHost& host, const TestSet& test, TestB
   if (auto done = blocks.run(); !done.ok()) return done;
   const UnknownNames& unknown = blocks.parser().unknown_names();
   if (unknown.unknown > 0) host.say(describe_unknown(unknown));
+  if (blocks.unseen().unseen > 0) host.say(describe_unseen(blocks.unseen()));
   return {};
 }
 

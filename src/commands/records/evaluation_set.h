@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,12 +23,20 @@
 #include "commands/records/queries.h"
 #include "commands/records/training_data.h"
 #include "engines/sparse/model/model.h"
+#include "learn/data/name_table.h"
 #include "learn/data/read/byte_source.h"
 #include "learn/data/read/reading.h"
 #include "learn/data/rows.h"
 #include "run/node_host.h"
 
 namespace gossamer::commands {
+
+// Labels of test records, and those of them that no training record had.
+struct UnseenLabels {
+  std::uint64_t labels = 0;
+  std::uint64_t unseen = 0;
+  std::string first = {};  // name or number of an unseen one
+};
 
 class TestBlocks {
  public:
@@ -45,6 +54,9 @@ class TestBlocks {
   [[nodiscard]] QueryParser& parser() { return parser_; }
   // Gives the labels, strictly increasing, of the query that was added last. kFailed where `stop` said so.
   [[nodiscard]] Result<void> truth(std::span<const std::uint32_t> labels);
+  // Says how the numbers of unseen labels are called. Without it they are called by their numbers.
+  void name_labels(const data::NameTable& names);
+  [[nodiscard]] const UnseenLabels& unseen() const { return unseen_; }
   // Hands on the queries that wait.
   [[nodiscard]] Result<void> run();
   [[nodiscard]] const sparse_engine::Model& model() const { return model_; }
@@ -60,13 +72,17 @@ class TestBlocks {
   QueryBlock queries_;
   std::vector<std::uint32_t> labels_;
   std::vector<std::uint32_t> begin_ = {0};
+  UnseenLabels unseen_;
+  std::uint32_t first_unseen_ = 0;  // where there is one
 };
 
 struct TestSet {
   Source source;
   std::uint64_t skip_bad = 0;
 };
-// Reads the whole test set. kUsage when its features are in another form than those of the training records.
+// Reads the whole test set, and says what the model does not know. kUsage when its features are in another
+// form than those of the training records. kBadData where no record has a label, or where labels have names
+// and the model's have not, or the other way round.
 [[nodiscard]] Result<void> read_test_set(const run::NodeHost& host, const TestSet& test, TestBlocks& blocks);
 
 // The readers of the formats (record_formats.h).

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "base/printable.h"
 #include "commands/records/record_formats.h"
 #include "learn/data/cached_dataset.h"
 #include "learn/data/read/byte_source.h"
@@ -128,6 +129,33 @@ Result<Source> find_source(host::Disk& disk, const std::string& path, std::optio
   return row.jsonl ? jsonl_source(disk, path) : Result<Source>(Source{.path = path, .format = format});
 }
 
+bool lacks_labels(const Source& source, const data::ReadReport& report) {
+  return row_of(source.format).lines == nullptr && report.records > 0 && report.labelled == 0;
+}
+
+Error no_labels(const Source& source, const data::ReadReport* report) {
+  Error error{.kind = ErrorKind::kBadData,
+              .where = source.path,
+              .what = "no record has a label",
+              .got = "records that were imported without labels",
+              .expected = "records with labels",
+              .fix = "import them anew with labels: see gossamer data import --help"};
+  if (report == nullptr) return error;
+  const bool json = row_of(source.format).jsonl;
+  error.got = fmt::format("{} records of features alone", report->records);
+  error.expected = "LABEL,LABEL INDEX:VALUE ..., without a blank in front";
+  error.fix = "write the labels in front of the features";
+  if (!json) return error;
+  error.got = fmt::format("{} records without the key 'labels'", report->records);
+  if (!report->other_keys.empty())
+    error.got += fmt::format(", and with the keys {}", data::quoted_list(report->other_keys));
+  error.expected = R"({"text": ..., "labels": [...]} or {"features": ..., "labels": [...]})";
+  const std::string key = report->other_keys.size() == 1 ? report->other_keys.front() : "KEY";
+  error.fix = fmt::format("name the key with the labels so: jq -c '.labels = .[\"{}\"]' {} > NEW.jsonl",
+                          visible(key), source.path == "-" ? "OLD.jsonl" : source.path);
+  return error;
+}
+
 Result<void> check_records(const run::NodeHost& host, const Source& source, std::uint64_t skip_bad) {
   const auto read = row_of(source.format).read;
   if (read == nullptr) return {};
@@ -135,7 +163,7 @@ Result<void> check_records(const run::NodeHost& host, const Source& source, std:
   if (!bytes.ok()) return bytes.error();
   const auto report = read(**bytes, {.skip_bad = skip_bad, .compute = &host.compute});
   if (!report.ok()) return report.error();
-  return {};
+  return lacks_labels(source, *report) ? Result<void>(no_labels(source, &*report)) : Result<void>();
 }
 
 }  // namespace gossamer::commands

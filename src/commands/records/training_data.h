@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "commands/records/feature_kind.h"
 #include "host/api/disk.h"
+#include "learn/data/read/reading.h"
 #include "learn/data/record_format.h"
 #include "run/node_host.h"
 
@@ -42,7 +43,14 @@ struct Source {
 [[nodiscard]] Result<Source> find_source(host::Disk& disk, const std::string& path,
                                          std::optional<data::RecordFormat> wanted);
 
-// Reads a whole test file and keeps nothing. Its mistakes are better known before training than after.
+// The error for a source in which no record has a label: it names the keys that are there instead. `report`
+// is that of the read; null for imported records.
+[[nodiscard]] Error no_labels(const Source& source, const data::ReadReport* report);
+// Whether a record of the source can be without a label, but none has one.
+[[nodiscard]] bool lacks_labels(const Source& source, const data::ReadReport& report);
+
+// Reads a whole test file and keeps nothing. Its mistakes are better known before training than after:
+// kBadData for a bad line, and where no record has a label.
 [[nodiscard]] Result<void> check_records(const run::NodeHost& host, const Source& source,
                                          std::uint64_t skip_bad);
 

@@ -117,5 +117,25 @@ TEST(CheckRecords, ReadsToTheEnd) {
   EXPECT_TRUE(check_records(host, {.path = "any", .format = data::RecordFormat::kCache}, 0).ok());
 }
 
+// A file in which no record has a label is refused. The message has the keys that are there, and a line that
+// mends the file.
+TEST(CheckRecords, RefusesRecordsWithoutLabels) {
+  SimMachine machine;
+  const run::NodeHost host = machine.host();
+  write(machine.disk, "tags.jsonl", "{\"text\": \"a\", \"tags\": [1]}\n{\"text\": \"b\", \"tags\": []}\n");
+  write(machine.disk, "one.jsonl",
+        "{\"text\": \"a\", \"labels\": []}\n{\"text\": \"b\", \"labels\": \"x\"}\n");
+  write(machine.disk, "none.txt", " 1:1\n 2:1\n");
+  const auto tags = check_records(host, {.path = "tags.jsonl", .format = data::RecordFormat::kJsonlText}, 0);
+  ASSERT_FALSE(tags.ok());
+  EXPECT_EQ(tags.error().kind, ErrorKind::kBadData);
+  EXPECT_THAT(tags.error().got, HasSubstr("with the keys 'tags'"));
+  EXPECT_THAT(tags.error().fix, HasSubstr("jq -c '.labels = .[\"tags\"]' tags.jsonl"));
+  EXPECT_TRUE(check_records(host, {.path = "one.jsonl", .format = data::RecordFormat::kJsonlText}, 0).ok());
+  const auto none = check_records(host, {.path = "none.txt", .format = data::RecordFormat::kXmc}, 0);
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().kind, ErrorKind::kBadData);
+}
+
 }  // namespace
 }  // namespace gossamer::commands

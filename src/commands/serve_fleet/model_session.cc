@@ -159,20 +159,22 @@ Result<Report> measure_model(const run::NodeHost& host, const MeasureModel& want
   const EvaluateRequest request{.source = *source,
                                 .skip_bad = wanted.skip_bad,
                                 .scorer = *scorer,
-                                .retrieval = exact ? *retrieval : sparse_engine::Retrieval::kHashedMeasured};
+                                .retrieval = exact ? *retrieval : sparse_engine::Retrieval::kHashedMeasured,
+                                .none_seen = EvaluateRequest::NoneSeen::kRefused};
   const auto predictor = fleet ? fleet_predictor(*fleet, *model) : nullptr;
   const auto metrics =
       predictor ? evaluate_model(host, *model, *predictor, request) : evaluate_model(host, *model, request);
   if (!metrics.ok()) return metrics.error();
   const double seconds = (host.clock.now() - loaded).seconds();
   const double rate = seconds > 0 ? static_cast<double>((*metrics).samples) / seconds : 0;
-  return Report{.json = fmt::format("{{\"metrics\":{},\"samples\":{},\"samples_without_labels\":{},"
-                                    "\"samples_per_second\":{},\"load_seconds\":{},"
-                                    "\"eval_seconds\":{},\"cpu_seconds\":{},\"peak_rss_bytes\":{}}}",
-                                    metrics_json(*metrics), (*metrics).samples, (*metrics).without_labels,
-                                    rate, (loaded - begin).seconds(), seconds,
-                                    host.clock.process_cpu().seconds(), host.compute.peak_rss_bytes()),
-                .text = fmt::format("{}\n{:.0f} records a second\n", metrics_text(*metrics), rate)};
+  return Report{
+      .json = fmt::format("{{\"metrics\":{},\"samples\":{},\"samples_without_labels\":{},"
+                          "\"labels\":{},\"unseen_labels\":{},\"samples_per_second\":{},\"load_seconds\":{},"
+                          "\"eval_seconds\":{},\"cpu_seconds\":{},\"peak_rss_bytes\":{}}}",
+                          metrics_json(*metrics), (*metrics).samples, (*metrics).without_labels,
+                          (*metrics).labels, (*metrics).unseen_labels, rate, (loaded - begin).seconds(),
+                          seconds, host.clock.process_cpu().seconds(), host.compute.peak_rss_bytes()),
+      .text = fmt::format("{}\n{:.0f} records a second\n", metrics_text(*metrics), rate)};
 }
 
 }  // namespace gossamer::commands

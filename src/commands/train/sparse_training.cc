@@ -184,7 +184,8 @@ class SparseTraining final : public Training {
                                .words = config_.word2vec,
                                .skip_bad = config_.data.skip_bad,
                                .stop = [this] { return stop_requested_(); }});
-    return imported.ok() ? Result<void>() : imported.error();
+    if (!imported.ok()) return imported.error();
+    return lacks_labels(*source, *imported) ? Result<void>(no_labels(*source, &*imported)) : Result<void>();
   }
 
   [[nodiscard]] std::uint64_t nodes() const { return runner_ != nullptr ? runner_->nodes() : 1; }

@@ -52,6 +52,8 @@ Evaluator::Evaluator(std::span<const std::uint32_t> label_count, std::uint64_t t
   const double log_rows = training_rows > 0 ? std::log(static_cast<double>(training_rows)) : 0;
   const double c = std::max(0.0, log_rows - 1) * std::pow(options.b + 1, options.a);
   const auto inverse = [&](double count) { return 1 + c * std::pow(count + options.b, -options.a); };
+  seen_.reserve(label_count.size());
+  for (const std::uint32_t count : label_count) seen_.push_back(count > 0);
   inverse_propensity_.reserve(label_count.size());
   for (const std::uint32_t count : label_count) inverse_propensity_.push_back(inverse(count));
   unseen_inverse_propensity_ = inverse(0);
@@ -78,6 +80,10 @@ void Evaluator::add_ranks(std::span<const std::uint32_t> ranks, std::span<const 
     return;
   }
   ++sums_.samples;
+  sums_.labels += truth.size();
+  for (const std::uint32_t label : truth) {
+    if (label >= seen_.size() || !seen_[label]) ++sums_.unseen_labels;
+  }
   scratch_.clear();
   for (const std::uint32_t label : truth) scratch_.push_back(inverse_propensity(label));
   std::sort(scratch_.begin(), scratch_.end(), std::greater<>());
@@ -119,6 +125,8 @@ Metrics Evaluator::metrics() const {
   Metrics result;
   result.samples = sums_.samples;
   result.without_labels = sums_.without_labels;
+  result.labels = sums_.labels;
+  result.unseen_labels = sums_.unseen_labels;
   if (sums_.samples == 0) return result;
   const double percent = 100 / static_cast<double>(sums_.samples);
   for (std::size_t c = 0; c < kCuts.size(); ++c) {

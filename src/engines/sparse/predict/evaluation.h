@@ -51,6 +51,8 @@ struct Metrics {
   std::optional<RetrievalRecall> retrieval = {};
   std::uint64_t samples = 0;  // samples with labels
   std::uint64_t without_labels = 0;
+  std::uint64_t labels = 0;         // of all samples
+  std::uint64_t unseen_labels = 0;  // of them, labels that no training record had
 
   // The names are "P@1", "P@3", ..., "nDCG@5", "PSP@1", ..., "recall@10", "recall@20", "MRR@20", "hit@1",
   // "hit@10", "median_rank". If `retrieval` is known, "retrieval@10" and "retrieval@100" follow.
@@ -81,6 +83,7 @@ class Evaluator {
   [[nodiscard]] double inverse_propensity(std::uint32_t label) const;
 
   std::vector<double> inverse_propensity_;
+  std::vector<bool> seen_;  // one per label: some training record has it
   double unseen_inverse_propensity_ = 1;
   Metrics sums_;
   std::array<double, 3> best_propensity_{};

@@ -8,6 +8,17 @@
 
 namespace gossamer::data {
 
+void ReadReport::add_other_key(std::string_view key) {
+  if (other_keys.size() < kMaxKeys && std::ranges::find(other_keys, key) == other_keys.end())
+    other_keys.emplace_back(key);
+}
+
+std::string quoted_list(std::span<const std::string> names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + quote(name);
+  return text;
+}
+
 BadLine bad_at(std::size_t offset, std::string what, std::string got, std::string expected) {
   return {.column = offset + 1,
           .error = {.kind = ErrorKind::kBadData,

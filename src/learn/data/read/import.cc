@@ -15,11 +15,13 @@ void add_report(ReadReport& sum, const ReadReport& report) {
   sum.records += report.records;
   sum.skipped += report.skipped;
   sum.bytes += report.bytes;
+  sum.labelled += report.labelled;
   sum.features = std::max(sum.features, report.features);
   sum.labels = std::max(sum.labels, report.labels);
   for (const Error& example : report.examples) {
     if (sum.examples.size() < ReadReport::kMaxExamples) sum.examples.push_back(example);
   }
+  for (const std::string& key : report.other_keys) sum.add_other_key(key);
 }
 
 // Options for sinks that only write.

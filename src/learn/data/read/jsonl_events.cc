@@ -154,6 +154,14 @@ bool JsonlEvents::start_object(std::size_t /*elements*/) {
   }
 }
 
+void JsonlEvents::note_other(const std::string& name) {
+  constexpr std::size_t kEnough = 256;
+  const std::string_view key = std::string_view(name).substr(0, kEnough);
+  if (lines_.line_keys.size() < ReadReport::kMaxKeys) lines_.line_keys.emplace_back(key);
+  auto& all = lines_.other_keys;
+  if (all.size() < ReadReport::kMaxKeys && std::ranges::find(all, key) == all.end()) all.emplace_back(key);
+}
+
 bool JsonlEvents::key(std::string& name) {
   if (place_ == Place::kOther) return go(Place::kOther);
   if (place_ == Place::kNames) {
@@ -165,7 +173,10 @@ bool JsonlEvents::key(std::string& name) {
                : name == "features" ? &has_features_
                : name == "labels"   ? &has_labels_
                                     : nullptr;
-  if (seen == nullptr) return go(Place::kOther);
+  if (seen == nullptr) {
+    note_other(name);
+    return go(Place::kOther);
+  }
   if (*seen) return fail("a key stands twice in one record", quote(name), "each key once");
   *seen = true;
   if (has_text_ && has_features_) {
@@ -239,7 +250,10 @@ bool JsonlEvents::parse_error(std::size_t position, const std::string& token, co
 bool JsonlEvents::finish() {
   previous_end_ = text_.line.data();
   if (!has_text_ && !has_features_) {
-    return fail("a record has neither \"text\" nor \"features\"", "other keys alone", "one of them");
+    std::string keys = quoted_list(lines_.line_keys);
+    if (has_labels_) keys = keys.empty() ? "'labels'" : "'labels', " + keys;
+    return fail("a record has neither \"text\" nor \"features\"",
+                keys.empty() ? "no key" : "the keys " + keys, "one of them");
   }
   if (has_context_ && !has_text_) {
     return fail("a record has \"context\" without \"text\"", "\"features\" and \"context\"",

@@ -71,6 +71,7 @@ class JsonlEvents {
   bool label_number(std::uint64_t number);
   bool fail(std::string_view what, std::string got, std::string expected);
   bool fail_here(std::string_view got);
+  void note_other(const std::string& name);
   [[nodiscard]] std::string expected_here() const;
   [[nodiscard]] const char* token_begin() const;
   void end_of_number();

@@ -39,6 +39,7 @@ void JsonlLines::clear() {
   kind.clear();
   bad.clear();
   rows.clear();
+  other_keys.clear();
   roll_back();
 }
 
@@ -109,6 +110,7 @@ bool JsonlParser::parse_line(std::string_view line, JsonlLines& lines) const {
                                    .fix = std::string(kFixLine)}});
     return false;
   }
+  lines.line_keys.clear();
   JsonlEvents::Text text{.line = line, .seen = line.data()};
   JsonlEvents events(text, limits_, lines);
   const TrackedByte begin{.at = line.data(), .text = &text};

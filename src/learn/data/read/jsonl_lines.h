@@ -49,6 +49,7 @@ struct JsonlLines {
   std::vector<std::uint32_t> label_number;
   std::vector<Piece> label_name;
   std::string bytes;
+  std::vector<std::string> other_keys;  // of the chunk, as in ReadReport
 
   void clear();
   [[nodiscard]] Ends ends() const {
@@ -72,6 +73,7 @@ struct JsonlLines {
   // Used while parsing a row.
   std::vector<std::pair<std::uint32_t, float>> pairs;
   std::vector<std::string_view> names;
+  std::vector<std::string> line_keys;  // the first of the line that no reader looks at
 };
 
 class JsonlParser {

@@ -21,6 +21,7 @@ class JsonlDrain {
   [[nodiscard]] Result<void> drain(const JsonlLines& lines, const JsonlSink& sink) {
     std::size_t row = 0;
     std::size_t bad = 0;
+    for (const std::string& key : lines.other_keys) report_.add_other_key(key);
     for (const LineKind kind : lines.kind) {
       ++line_;
       if (kind == LineKind::kBlank) continue;
@@ -35,6 +36,7 @@ class JsonlDrain {
   Result<void> take(const JsonlRecord& record, const JsonlSink& sink) {
     const std::uint64_t taken = report_.records;
     if (auto done = ledger_.judge(line_, sink(record)); !done.ok() || report_.records == taken) return done;
+    if (!record.label_number.empty() || !record.label_name.empty()) ++report_.labelled;
     if (!record.index.empty()) report_.features = std::max(report_.features, record.index.back() + 1);
     if (!record.label_number.empty()) {
       report_.labels = std::max(report_.labels, record.label_number.back() + 1);

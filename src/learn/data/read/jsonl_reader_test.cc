@@ -56,6 +56,21 @@ TEST(JsonlReader, ReadsRecords) {
   EXPECT_EQ(got.report->labels, 5U);
 }
 
+// The report counts records with labels, and has the keys that nobody looks at: each once, in the order of
+// the file, whatever the chunks are.
+TEST(JsonlReader, TellsOtherKeys) {
+  std::string text = "{\"text\": \"a\", \"tags\": [\"x\"], \"deep\": {\"no\": 1}}\n";
+  for (int i = 0; i < 20; ++i) text += fmt::format("{{\"tags\": 1, \"text\": \"b\", \"k{}\": 2}}\n", i);
+  text += "{\"text\": \"c\", \"labels\": [\"y\"]}\n{\"text\": \"d\", \"labels\": []}\n";
+  for (const std::size_t size : {1U, 64U, 5000U}) {
+    const auto got = read_json_text(text, {.limits = {.chunk_bytes = size}});
+    ASSERT_EQ(got.message(), "ok");
+    EXPECT_EQ(got.report->labelled, 1U);
+    EXPECT_THAT(got.report->other_keys, ElementsAre("tags", "deep", "k0", "k1", "k2", "k3", "k4", "k5"));
+  }
+  EXPECT_EQ(quoted_list(std::vector<std::string>{"a", "\x1b"}), "'a', '\\x1B'");
+}
+
 // "context" stands beside "text", before or after it, and belongs to its own line.
 TEST(JsonlReader, ReadsContext) {
   std::vector<std::string> seen;
@@ -92,8 +107,11 @@ TEST(JsonlReader, RefusesBadLines) {
             "train.jsonl:2:1: the line is not a record: got a list; expected an object: {\"text\": ..., "
             "\"labels\": [...]}");
   EXPECT_EQ(second("{\"labels\": [1]}"),
-            "train.jsonl:2:1: a record has neither \"text\" nor \"features\": got other keys alone; expected "
-            "one of them");
+            "train.jsonl:2:1: a record has neither \"text\" nor \"features\": got the keys 'labels'; "
+            "expected one of them");
+  EXPECT_EQ(second("{\"title\": \"a\", \"tags\": {\"b\": 1}}"),
+            "train.jsonl:2:1: a record has neither \"text\" nor \"features\": got the keys 'title', 'tags'; "
+            "expected one of them");
   EXPECT_EQ(
       second("{\"text\": \"a\", \"features\": {}}"),
       "train.jsonl:2:15: a record has both \"text\" and \"features\": got 'features'; expected one of them");

@@ -16,7 +16,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/function_ref.h"
@@ -62,11 +64,21 @@ struct ReadReport {
   // One more than the largest index seen, or what the header says.
   std::uint32_t features = 0;
   std::uint32_t labels = 0;
+  std::uint64_t labelled = 0;  // of the records of XMLC text and JSON lines, those with a label
   // The first kMaxExamples bad lines, in the order of the file.
   std::vector<Error> examples = {};
+  // The first kMaxKeys keys of JSON lines that no reader looks at. They may be misnamed.
+  std::vector<std::string> other_keys = {};
 
   static constexpr std::size_t kMaxExamples = 5;
+  static constexpr std::size_t kMaxKeys = 8;
+
+  // Adds a key unless it is there or there are enough.
+  void add_other_key(std::string_view key);
 };
+
+// The names in quotes, with commas between.
+[[nodiscard]] std::string quoted_list(std::span<const std::string> names);
 
 // Takes one record, which is valid only during the call.
 using RecordSink = FunctionRef<Result<void>(const Record& record)>;

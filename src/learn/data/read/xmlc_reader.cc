@@ -114,6 +114,7 @@ class XmlcDrain {
     const std::uint64_t taken = report_.records;
     if (auto done = ledger_.judge(line, sink(record)); !done.ok() || report_.records == taken) return done;
     const auto& index = record.features.index;
+    if (!record.labels.empty()) ++report_.labelled;
     if (!index.empty()) report_.features = std::max(report_.features, index.back() + 1);
     if (!record.labels.empty()) report_.labels = std::max(report_.labels, record.labels.back() + 1);
     return {};
