@@ -9,6 +9,7 @@
 #include "apps/cli/command.h"
 #include "apps/cli/line_input.h"
 #include "apps/cli/machine.h"
+#include "base/printable.h"
 #include "commands/engine/query_session.h"
 
 namespace gossamer::cli {
@@ -18,6 +19,34 @@ struct PredictFlags {
   CommonFlags common;
   AnswerFlags answer;
   std::vector<std::string> queries;
+};
+
+// Files are asked as texts: their names stand where queries do. A user who means their lines is told, but
+// not for each of many.
+class FileRemarks {
+ public:
+  FileRemarks(Context& context, const run::NodeHost& host) : context_(context), host_(host) {}
+
+  void look_at(const std::string& query) {
+    if (looks_ == 0 || query.empty() || query.front() == '{' || query.size() > kLongestPath) return;
+    --looks_;
+    const auto there = context_.disk.exists(query);
+    if (!there.ok() || !*there || context_.disk.list(query).ok()) return;
+    host_.say(
+        fmt::format("'{0}' is asked as a query, but there is a file of this name; to ask its lines: "
+                    "gossamer predict DIR < {0}",
+                    visible(query)));
+    if (++told_ == kMostTold) looks_ = 0;
+  }
+
+ private:
+  static constexpr std::size_t kLongestPath = 4096;
+  static constexpr int kMostTold = 3;
+
+  Context& context_;
+  const run::NodeHost& host_;
+  int looks_ = 1000;
+  int told_ = 0;
 };
 
 Result<void> answer_arguments(Context& context, commands::QuerySession& session,
@@ -30,8 +59,8 @@ Result<void> answer_arguments(Context& context, commands::QuerySession& session,
   return session.answer(queries, [&context](std::string_view json) { context.output.line(json); });
 }
 
-// Answers the lines that have arrived before it waits for more. Blank lines are no queries.
-Result<void> answer_stdin(Context& context, commands::QuerySession& session) {
+// Answers the lines that have arrived before it waits for more.
+Result<void> answer_stdin(Context& context, commands::QuerySession& session, FileRemarks& remarks) {
   LineInput input;
   std::uint64_t number = 0;
   for (;;) {
@@ -41,7 +70,7 @@ Result<void> answer_stdin(Context& context, commands::QuerySession& session) {
     std::vector<commands::Query> queries;
     for (std::string& line : *lines) {
       ++number;
-      if (line.find_first_not_of(" \t") == std::string::npos) continue;
+      remarks.look_at(line);
       queries.push_back({.text = std::move(line), .place = fmt::format("stdin:{}", number)});
     }
     auto done = session.answer(queries, [&context](std::string_view json) { context.output.line(json); });
@@ -62,11 +91,21 @@ Result<ExitStatus> predict(Context& context, const PredictFlags& flags) {
   const run::NodeHost host = (*machine).host();
   auto answering = open_answering(context, host, &commands::EngineEntry::predict, *model);
   if (!answering.ok()) return answering.error();
-  if (flags.queries.empty() && context.console.terminal() && ::isatty(STDIN_FILENO) != 0) {
+  // "-" alone stands for standard input, as it does elsewhere.
+  const bool lines = flags.queries.empty() || (flags.queries.size() == 1 && flags.queries.front() == "-");
+  if (lines && context.console.terminal() && ::isatty(STDIN_FILENO) != 0) {
     host.say("one query a line; Ctrl-D ends");
   }
-  const auto done = flags.queries.empty() ? answer_stdin(context, **answering)
-                                          : answer_arguments(context, **answering, flags.queries);
+  FileRemarks remarks(context, host);
+  for (const std::string& query : flags.queries) remarks.look_at(query);
+  const auto done = lines ? answer_stdin(context, **answering, remarks)
+                          : answer_arguments(context, **answering, flags.queries);
+  if (const std::uint64_t nothing = (*answering)->nothing_known(); nothing > 0) {
+    host.say(
+        fmt::format("{} queries were blank, or the model knows none of their words or features; their "
+                    "answers have \"nothing_known\"",
+                    nothing));
+  }
   if (!done.ok()) return done.error();
   return 0;
 }
@@ -76,7 +115,7 @@ Result<ExitStatus> run_predict(Context& context, const Command& self,
   PredictFlags flags;
   Parser parser({self.name, self.help, self.example});
   add_answering(parser, flags.answer);
-  parser.add_option("TEXT", flags.queries, "queries; none: the lines of standard input").type_name("");
+  parser.add_option("TEXT", flags.queries, "queries; none, or -: the lines of standard input").type_name("");
   parser.add_option("--top", flags.answer.top, "labels to answer with; default 5").type_name("K");
   add_threads(parser, flags.common);
   add_json(parser, flags.common, "answers are JSON lines with and without it");
@@ -99,7 +138,11 @@ Command predict_command() {
               "...' for\n"
               "models of numbered features, or a JSON object {\"text\": ...}, {\"features\": [[INDEX, "
               "VALUE], ...]} or\n"
-              "{\"features\": {\"NAME\": VALUE, ...}}, as in the training records.\n\n"
+              "{\"features\": {\"NAME\": VALUE, ...}}, as in the training records.\n"
+              "Each line has an answer, a blank one too. \"unknown_features\" counts what the model does not "
+              "know "
+              "of a query;\n"
+              "\"nothing_known\" says that nothing of it is known.\n\n"
               "Example:\n  gossamer predict runs/dictionary \"the meat of a deer\" --top 3\n"
               "  gossamer predict runs/shop \"shoes socks laces\"\n"
               "  cut -d' ' -f2- test.txt | gossamer predict runs/first > answers.jsonl",

@@ -77,5 +77,37 @@ class Eval(Answers):
         self.refused(["eval", "model", "--data", "numbers.jsonl"], "numbers.jsonl:1:1", "by name")
 
 
+class Predict(Answers):
+    # Each line has its answer, a blank one too. Where the model knows nothing of the query, the answer says so.
+    def test_an_answer_for_each_line(self):
+        done = self.run_here("predict", "model", "--top", "1", stdin="boots\n\n \ntent zapatos\nzapatos de cuero\n")
+        self.assertEqual(done.status, 0, done.err)
+        boots, empty, blank, some, unknown = done.json_lines()
+        self.assertEqual(boots["labels"][0]["name"], "boots")
+        self.assertEqual(set(boots), {"labels"})
+        self.assertEqual((empty["nothing_known"], set(empty)), (True, {"labels", "nothing_known"}))
+        self.assertEqual(blank, empty)
+        self.assertEqual((some["unknown_features"], set(some)), (1, {"labels", "unknown_features"}))
+        self.assertEqual(unknown, {**empty, "unknown_features": 3})
+        self.assertIn("3 queries were blank", done.err)
+
+    # A query that is the name of a file is answered as a text, and remarked upon. "-" is standard input.
+    def test_a_file_is_no_query(self):
+        done = self.run_here("predict", "model", "train.jsonl", "boots")
+        self.assertEqual((done.status, len(done.json_lines())), (0, 2))
+        self.assertIn("there is a file of this name", done.err)
+        self.assertIn("gossamer predict DIR < train.jsonl", done.err)
+        self.assertIn("'train.jsonl'", self.run_here("predict", "model", stdin="train.jsonl\n").err)
+        self.assertEqual(self.run_here("predict", "model", "boots").err, "")
+        dash = self.run_here("predict", "model", "-", stdin="boots\n\n")
+        self.assertEqual(dash.out, self.run_here("predict", "model", stdin="boots\n\n").out)
+
+    # A JSON array is not taken for a text.
+    def test_json_array(self):
+        done = self.run_here("predict", "model", stdin='[{"text": "boots"}]\n')
+        self.assertEqual((done.status, done.out), (3, ""))
+        self.assertIn("jq -c '.[]'", done.err)
+
+
 if __name__ == "__main__":
     unittest.main()

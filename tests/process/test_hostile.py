@@ -97,8 +97,8 @@ class Bytes(Hostile):
     # A query in JSON is placed by its column, and nobody is told to skip it.
     def test_json_query(self):
         run = self.trained()
-        done = self.failed(3, ["predict", run], "stdin:2:20:", "mend the query",
-                           stdin='\n{"features":[[1,2]]\n')
+        done = self.failed(3, ["predict", run], "stdin:1:20:", "mend the query",
+                           stdin='{"features":[[1,2]]\n')
         self.assertNotIn("--skip-bad", done.err)
 
     # An example shown to a person is short, however long the record is.

@@ -151,7 +151,7 @@ class EndToEnd(WithData):
         self.assertEqual(program.run(*self.arguments()).status, 0)
         done = program.run("predict", self.out, stdin="0:1\n\n5:1 x\n6:1\n")
         self.assertEqual(done.status, 3)
-        self.assertEqual(len(done.json_lines()), 1)
+        self.assertEqual(len(done.json_lines()), 2)  # a blank line has an answer, too
         self.assertIn("stdin:3:5", done.err)
         twice = program.run("predict", self.out, "0:1 0:2")
         self.assertEqual(twice.status, 3)

@@ -117,7 +117,7 @@ Result<void> parse_json(const std::string& body, Parsed& parsed) {
   return {};
 }
 
-// Takes each line as a query. Blank lines are no queries.
+// Takes each line as a query, blank ones too.
 void parse_lines(std::string_view body, Parsed& parsed) {
   parsed.form = Form::kLines;
   std::size_t number = 0;
@@ -127,7 +127,6 @@ void parse_lines(std::string_view body, Parsed& parsed) {
     body.remove_prefix(std::min(end + 1, body.size()));
     ++number;
     if (line.ends_with('\r')) line.remove_suffix(1);
-    if (line.find_first_not_of(" \t") == std::string_view::npos) continue;
     parsed.queries.push_back({.text = std::string(line), .place = fmt::format("line {}", number)});
   }
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,8 @@ class QuerySession {
   // Calls sink(i, line or error) once for each query i, in any order.
   virtual void answer_each(std::span<const Query> queries, std::size_t top,
                            FunctionRef<void(std::size_t query, const Result<std::string>& answer)> sink) = 0;
+  // The queries so far of which the model knows nothing. Their answers are all alike.
+  [[nodiscard]] virtual std::uint64_t nothing_known() const { return 0; }
   // How many answers a query gets, unless it says otherwise.
   [[nodiscard]] virtual std::size_t top() const = 0;
   // Describes what is served from `directory`, as one JSON object on a line.

@@ -153,8 +153,7 @@ Result<std::unique_ptr<PredictSession>> PredictSession::create(const run::NodeHo
   return session;
 }
 
-std::string PredictSession::render(std::span<const sparse_engine::Scored> ranked,
-                                   std::uint64_t unknown) const {
+std::string PredictSession::render(std::span<const sparse_engine::Scored> ranked, std::size_t query) const {
   std::string json = "{\"labels\":[";
   for (const sparse_engine::Scored& each : ranked) {
     if (json.back() == '}') json += ',';
@@ -167,26 +166,32 @@ std::string PredictSession::render(std::span<const sparse_engine::Scored> ranked
     json += fmt::format(",\"score\":{}}}", each.score);
   }
   json += ']';
-  if (unknown > 0) json += fmt::format(",\"unknown_features\":{}", unknown);
+  if (unknown_[query] > 0) json += fmt::format(",\"unknown_features\":{}", unknown_[query]);
+  if (block_.rows().row(query).index.empty()) json += ",\"nothing_known\":true";
   return json + "}";
+}
+
+Result<void> PredictSession::read(const Query& query) {
+  if (auto read = parser_.add(query.text, query.place, block_); !read.ok()) return read;
+  unknown_.push_back(parser_.unknown_of_last());
+  if (block_.rows().row(block_.size() - 1).index.empty()) ++nothing_known_;
+  return {};
 }
 
 Result<void> PredictSession::answer(std::span<const Query> queries,
                                     FunctionRef<void(std::string_view json)> sink) {
   for (std::size_t first = 0; first < queries.size(); first += kPredictBlock) {
-    Result<void> read;
+    Result<void> done;
     unknown_.clear();
     for (const Query& query : queries.subspan(first, std::min(kPredictBlock, queries.size() - first))) {
-      const std::uint64_t before = parser_.unknown_names().unknown;
-      read = parser_.add(query.text, query.place, block_);
-      if (!read.ok()) break;
-      unknown_.push_back(parser_.unknown_names().unknown - before);
+      done = read(query);
+      if (!done.ok()) break;
     }
     const auto answered = block_.size() > 0 ? predictor_->predict(block_.rows(), top_, out_) : Result<void>();
-    for (std::size_t q = 0; answered.ok() && q < block_.size(); ++q) sink(render(out_.row(q), unknown_[q]));
+    for (std::size_t q = 0; answered.ok() && q < block_.size(); ++q) sink(render(out_.row(q), q));
     block_.clear();
     if (!answered.ok()) return answered;
-    if (!read.ok()) return read;
+    if (!done.ok()) return done;
   }
   return {};
 }
@@ -199,18 +204,15 @@ void PredictSession::answer_each(
     readable.clear();
     unknown_.clear();
     for (std::size_t i = first; i < std::min(first + kPredictBlock, queries.size()); ++i) {
-      const std::uint64_t before = parser_.unknown_names().unknown;
-      if (const auto read = parser_.add(queries[i].text, queries[i].place, block_); !read.ok()) {
-        sink(i, read.error());
-        continue;
+      if (const auto done = read(queries[i]); !done.ok()) {
+        sink(i, done.error());
+      } else {
+        readable.push_back(i);
       }
-      readable.push_back(i);
-      unknown_.push_back(parser_.unknown_names().unknown - before);
     }
     const auto answered = block_.size() > 0 ? predictor_->predict(block_.rows(), top, out_) : Result<void>();
     for (std::size_t q = 0; q < readable.size(); ++q)
-      sink(readable[q],
-           answered.ok() ? Result<std::string>(render(out_.row(q), unknown_[q])) : answered.error());
+      sink(readable[q], answered.ok() ? Result<std::string>(render(out_.row(q), q)) : answered.error());
     block_.clear();
   }
 }

@@ -90,9 +90,10 @@ class PredictSession final : public QuerySession {
       FunctionRef<std::unique_ptr<sparse_engine::Predictor>(const sparse_engine::Model& model)> make);
 
   // The line of a query:
-  //   {"labels":[{"label":NUMBER,"name":"...","score":..},...],"unknown_features":N}
-  // "name" is there where the model has names. "unknown_features" is there when N > 0 features have
-  // names that the model does not know.
+  //   {"labels":[{"label":NUMBER,"name":"...","score":..},...],"unknown_features":N,"nothing_known":true}
+  // "name" is there where the model has names. "unknown_features" is there when the model does not know N > 0
+  // words, names or numbers of the query. "nothing_known" is there when nothing of the query has a weight:
+  // the labels are then those of a blank query.
   [[nodiscard]] Result<void> answer(std::span<const Query> queries,
                                     FunctionRef<void(std::string_view json)> sink) override;
   void answer_each(std::span<const Query> queries, std::size_t top,
@@ -102,11 +103,13 @@ class PredictSession final : public QuerySession {
   // Directory, task, form of the queries, sizes, and the number of labels that come back.
   [[nodiscard]] std::string describe(const std::string& directory) const override;
 
+  [[nodiscard]] std::uint64_t nothing_known() const override { return nothing_known_; }
  private:
   PredictSession(sparse_engine::Model model, std::size_t top)
       : model_(std::move(model)), parser_(model_), top_(top) {}
-  [[nodiscard]] std::string render(std::span<const sparse_engine::Scored> ranked,
-                                   std::uint64_t unknown) const;
+  [[nodiscard]] std::string render(std::span<const sparse_engine::Scored> ranked, std::size_t query) const;
+  // Adds a query to the block.
+  [[nodiscard]] Result<void> read(const Query& query);
 
   sparse_engine::Model model_;
   QueryParser parser_;
@@ -117,4 +120,5 @@ class PredictSession final : public QuerySession {
   sparse_engine::PredictionBlock out_;
 };
 
+  std::uint64_t nothing_known_ = 0;
 }  // namespace gossamer::commands

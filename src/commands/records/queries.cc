@@ -2,6 +2,7 @@
 #include "commands/records/queries.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -24,6 +25,15 @@ Error bad(const std::string& place, std::size_t column, std::string_view got) {
           .got = fmt::format("'{}'", got.substr(0, 40)),
           .expected = "INDEX:VALUE pairs such as '3:0.5 17:1.2', each index once",
           .fix = "mend the query"};
+}
+
+Error json_array(const std::string& place) {
+  return {.kind = ErrorKind::kBadData,
+          .where = place,
+          .what = "the query is a JSON array",
+          .got = "'['",
+          .expected = "one query a line, such as a JSON object",
+          .fix = "write an element a line: jq -c '.[]' OLD.json > NEW.jsonl"};
 }
 
 FeatureKind kind_of(const data::JsonlRecord& record) {
@@ -49,12 +59,13 @@ bool parse_pair(std::string_view token, std::pair<std::uint32_t, float>& out) {
 
 }  // namespace
 
-void QueryBlock::add(const data::SparseRow& row, std::uint32_t features) {
+std::uint64_t QueryBlock::add(const data::SparseRow& row, std::uint32_t features) {
   const auto known =
       static_cast<std::size_t>(std::ranges::lower_bound(row.index, features) - row.index.begin());
   index_.insert(index_.end(), row.index.begin(), row.index.begin() + static_cast<std::ptrdiff_t>(known));
   value_.insert(value_.end(), row.value.begin(), row.value.begin() + static_cast<std::ptrdiff_t>(known));
   begin_.push_back(static_cast<std::uint32_t>(index_.size()));
+  return row.index.size() - known;
 }
 
 void QueryBlock::clear() {
@@ -73,8 +84,21 @@ QueryParser::QueryParser(const sparse_engine::Model& model) : model_(model) {
 }
 
 Result<void> QueryParser::add(std::string_view line, const std::string& place, QueryBlock& block) {
-  const std::size_t first = line.find_first_not_of(" \t");
-  if (first != std::string_view::npos && line[first] == '{') return add_json(line, place, block);
+  unknown_of_last_ = 0;
+  const std::uint64_t names_before = unknown_.unknown;
+  auto done = add_any(line, place, block);
+  unknown_of_last_ += unknown_.unknown - names_before;
+  return done;
+}
+
+Result<void> QueryParser::add_any(std::string_view line, const std::string& place, QueryBlock& block) {
+  const std::size_t first = line.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) {
+    block.add({}, static_cast<std::uint32_t>(model_.network.shape.features));
+    return {};
+  }
+  if (line[first] == '{') return add_json(line, place, block);
+  if (line[first] == '[' && nlohmann::json::accept(line)) return json_array(place);
   return (this->*row_of(feature_kind(model_)).query)(line, place, block);
 }
 
@@ -93,6 +117,7 @@ Result<void> QueryParser::add_text(std::string_view text, QueryBlock& block) {
   auto row = featurizer_->features(text, scratch_);
   if (!row.ok()) return row.error();
   block.add(*row, static_cast<std::uint32_t>(model_.network.shape.features));
+  unknown_of_last_ += scratch_.unknown_words;
   return {};
 }
 
@@ -111,7 +136,8 @@ Result<void> QueryParser::add_record(const data::JsonlRecord& record, QueryBlock
     case FeatureKind::kWords:
     case FeatureKind::kNames: add_names(record, block); break;
     case FeatureKind::kNumbers:
-      block.add({record.index, record.value}, static_cast<std::uint32_t>(model_.network.shape.features));
+      unknown_of_last_ +=
+          block.add({record.index, record.value}, static_cast<std::uint32_t>(model_.network.shape.features));
       break;
   }
   return {};
@@ -161,7 +187,7 @@ void QueryParser::add_features(std::vector<std::pair<std::uint32_t, float>>& pai
     index.push_back(feature);
     value.push_back(amount);
   }
-  block.add({index, value}, static_cast<std::uint32_t>(model_.network.shape.features));
+  unknown_of_last_ += block.add({index, value}, static_cast<std::uint32_t>(model_.network.shape.features));
 }
 
 Result<void> QueryParser::add_json(std::string_view line, const std::string& place, QueryBlock& block) {

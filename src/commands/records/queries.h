@@ -7,8 +7,8 @@
 //   NAME NAME ...                        names between blanks, for models of sessions and words
 //   anything else                        text, for models of text
 //
-// Words, names and numbers that the model does not know are left out, because they have no weight. Unknown
-// names are counted, for they may be misspelt.
+// Words, names and numbers that the model does not know are left out, because they have no weight. They are
+// counted, for they may be misspelt. A blank line is a query of which nothing is known.
 //
 // Thread rule: one owner. The model must outlive it.
 #pragma once
@@ -35,8 +35,8 @@ namespace gossamer::commands {
 // A block of rows back to back, as a Predictor takes them.
 class QueryBlock {
  public:
-  // Features at or above `features` are dropped.
-  void add(const data::SparseRow& row, std::uint32_t features);
+  // Features at or above `features` are dropped. Returns how many.
+  std::uint64_t add(const data::SparseRow& row, std::uint32_t features);
   void clear();
   [[nodiscard]] std::size_t size() const { return begin_.size() - 1; }
   [[nodiscard]] data::SparseRows rows() const { return {begin_, index_, value_}; }
@@ -78,11 +78,14 @@ class QueryParser {
   [[nodiscard]] bool reads_text() const { return featurizer_.has_value(); }
   // The number of a name, unless the model does not know it; counts it either way.
   [[nodiscard]] std::optional<std::uint32_t> find_name(std::string_view name);
+  // The words, names or numbers of the query that was added last which the model does not know.
+  [[nodiscard]] std::uint64_t unknown_of_last() const { return unknown_of_last_; }
   // The unknown names of all queries so far.
   [[nodiscard]] const UnknownNames& unknown_names() const { return unknown_; }
 
  private:
   void add_names(const data::JsonlRecord& record, QueryBlock& block);
+  [[nodiscard]] Result<void> add_any(std::string_view line, const std::string& place, QueryBlock& block);
   [[nodiscard]] Result<void> add_json(std::string_view line, const std::string& place, QueryBlock& block);
 
   const sparse_engine::Model& model_;
@@ -93,6 +96,7 @@ class QueryParser {
   text::FeaturizerScratch scratch_;
   std::unordered_map<std::string_view, std::uint32_t> names_;  // views into the model
   UnknownNames unknown_;
+  std::uint64_t unknown_of_last_ = 0;
 };
 
 }  // namespace gossamer::commands

@@ -77,6 +77,7 @@ class FleetSession final : public QuerySession {
     session_->answer_each(queries, top, sink);
   }
   [[nodiscard]] std::size_t top() const override { return session_->top(); }
+  [[nodiscard]] std::uint64_t nothing_known() const override { return session_->nothing_known(); }
   [[nodiscard]] std::string describe(const std::string& directory) const override {
     return session_->describe(directory);
   }

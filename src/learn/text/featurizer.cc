@@ -154,8 +154,14 @@ void Featurizer::find_word(std::string_view word, std::vector<std::uint32_t>& fo
 
 Result<data::SparseRow> Featurizer::features(std::string_view text, FeaturizerScratch& scratch) const {
   scratch.found.clear();
-  const Result<void> split = scratch.splitter.split(
-      text, [this, &scratch](std::string_view word) { find_word(word, scratch.found); });
+  scratch.words = 0;
+  scratch.unknown_words = 0;
+  const Result<void> split = scratch.splitter.split(text, [this, &scratch](std::string_view word) {
+    const std::size_t before = scratch.found.size();
+    find_word(word, scratch.found);
+    ++scratch.words;
+    if (scratch.found.size() == before) ++scratch.unknown_words;
+  });
   if (!split.ok()) return split.error();
   std::sort(scratch.found.begin(), scratch.found.end());
   scratch.index.clear();

@@ -91,6 +91,8 @@ struct FeaturizerScratch {
   std::vector<std::uint32_t> found = {};
   std::vector<std::uint32_t> index = {};
   std::vector<float> value = {};
+  std::uint64_t words = 0;          // of the last text
+  std::uint64_t unknown_words = 0;  // of them, words without a known feature
 };
 
 // Thread rule: immutable, any thread, each with its own scratch.
