@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <utility>
 
 #include "apps/cli/answering.h"
 #include "apps/cli/arguments.h"
@@ -62,9 +63,9 @@ Parser make_coordinator_parser(const commands::EngineList& engines, const Comman
   Parser parser({self.name, self.help, footer + std::string(self.example)});
   parser
       .add_option("CONFIG", flags.config,
-                  fmt::format("what the run does: {}, or what 'train' takes: a preset or a TOML file",
+                  fmt::format("what the run does: {}, or what 'train' takes: a preset or a TOML file; with "
+                              "--resume what the run in DIR does",
                               fmt::join(led_by_name(engines), ", ")))
-      .required()
       .type_name("");
   parser.add_option("KEYS", flags.settings, "key=value: keys of that config").type_name("");
   parser
@@ -138,6 +139,20 @@ Result<void> print_join_line(Context& context, const host::Endpoint& at, const s
   return context.output.flush();
 }
 
+// The command that leads the run in DIR again.
+std::string resume_command(const CoordinatorFlags& flags) {
+  return fmt::format("gossamer coordinator --resume --out {}", shell_word(flags.out));
+}
+
+// CONFIG of a run that goes on: the engine that the lead's file names, where its runs have nothing but keys.
+// Empty for a training run, whose config is in its run.toml.
+Result<std::string> config_before(Context& context, const CoordinatorFlags& flags) {
+  const auto file = run::read_lead_file(context.disk, flags.out);
+  if (!file.ok()) return file.error();
+  const commands::EngineEntry* const engine = context.engines.find(file->engine);
+  return engine != nullptr && is_led_by_name(*engine) ? file->engine : std::string();
+}
+
 Result<ExitStatus> lead_by_name(Context& context, const CoordinatorFlags& flags,
                                 const commands::EngineEntry& engine) {
   auto kept = flags.resume
@@ -163,16 +178,23 @@ Result<ExitStatus> lead_by_name(Context& context, const CoordinatorFlags& flags,
   node::CoordinatorNode& node = (*lead)->node();
   if (auto told = print_join_line(context, node.address(), *token); !told.ok()) return told.error();
   if (auto done = node.run([&signals] { return signals.stop_requested(); }); !done.ok()) return done.error();
+  if (signals.stop_requested()) host.say("lead the run on with: " + resume_command(flags));
   return signals.stop_requested() ? 128 + signals.signal_number() : 0;
 }
 
-// Reads the config that the user wrote, as 'train' does.
+// Reads the config that the user wrote, as 'train' does. A run that goes on has its own.
 Result<commands::ChosenConfig> chosen_config(Context& context, const CoordinatorFlags& flags) {
+  if (flags.config.empty())
+    return commands::config_of_run(context.disk, context.engines, flags.out,
+                                   {.config = "", .overrides = flags.settings});
   auto chosen = commands::choose_config(
       context.disk, context.engines,
       {.config = flags.config, .overrides = flags.settings, .other_words = led_by_name(context.engines)});
   if (!chosen.ok()) return chosen;
-  if (auto done = chosen->engine.check(chosen->values); !done.ok()) return done.error();
+  // Without CONFIG the values are not those of the run.
+  const bool whole = !flags.config.empty();
+  if (auto done = whole ? chosen->engine.check(chosen->values) : Result<void>(); !done.ok())
+    return done.error();
   return chosen;
 }
 
@@ -213,9 +235,11 @@ Result<ExitStatus> lead_training(Context& context, const CoordinatorFlags& flags
       .settings = chosen->settings,
       .stop_requested = stop,
       .lead = commands::LeadOptions{.lead = *std::move(options),
-                                    .leads = [&context](const host::Endpoint& at, const std::string& token) {
-                                      return print_join_line(context, at, token);
-                                    }}};
+                                    .leads =
+                                        [&context](const host::Endpoint& at, const std::string& token) {
+                                          return print_join_line(context, at, token);
+                                        }},
+      .resume_command = resume_command(flags)};
   const auto result = commands::run_training((*machine).host(), chosen->engine, request);
   if (!result.ok()) return result.error();
   if (result->stopped) return signals.stop_requested() ? 128 + signals.signal_number() : 0;
@@ -230,6 +254,19 @@ Result<ExitStatus> run_coordinator(Context& context, const Command& self,
   auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
   if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
+  if (flags.resume && flags.config.find('=') != std::string::npos)
+    flags.settings.insert(flags.settings.begin(), std::exchange(flags.config, ""));
+  if (flags.config.empty() && flags.resume) {
+    auto before = config_before(context, flags);
+    if (!before.ok()) return before.error();
+    flags.config = *std::move(before);
+  } else if (flags.config.empty()) {
+    return Error{
+        .kind = ErrorKind::kUsage,
+        .what = "CONFIG is missing",
+        .expected = "what the run does: an engine such as check, a preset such as xmc, or a TOML file",
+        .fix = "gossamer coordinator xmc data.train=FILE --listen HOST:PORT --out DIR"};
+  }
   const commands::EngineEntry* const named = context.engines.find(flags.config);
   const bool by_name = named != nullptr && is_led_by_name(*named);
   return by_name ? lead_by_name(context, flags, *named) : lead_training(context, flags);
@@ -251,7 +288,7 @@ Command coordinator_command() {
               "  gossamer coordinator xmc data.train=train.txt.gz --listen 10.0.0.1:7070 --first 3 --out "
               "runs/many\n"
               "  gossamer coordinator check --listen 10.0.0.1:7070 --out runs/fleet\n"
-              "  gossamer coordinator check --resume --out runs/fleet",
+              "  gossamer coordinator --resume --out runs/fleet",
           .run = run_coordinator};
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "apps/cli/answering.h"
 #include "apps/cli/arguments.h"
@@ -17,9 +18,16 @@
 #include "commands/run/train_run.h"
 #include "host/posix/child_process.h"
 #include "host/posix/signals.h"
+#include "node/places.h"
+#include "run/lead_file.h"
 
 namespace gossamer::cli {
 namespace {
+
+// Whether a word is a key=value, and no CONFIG.
+bool is_key_word(const std::string& word) {
+  return word.find('=') != std::string::npos && word.find('/') > word.find('=');
+}
 
 struct TrainFlags {
   CommonFlags common;
@@ -39,7 +47,8 @@ Parser make_train_parser(const commands::EngineList& engines, const Command& sel
       footer += fmt::format("  {:<26} {}\n", preset.name, preset.help);
   }
   Parser parser({self.name, self.help, fmt::format("{}\n{}", footer, self.example)});
-  parser.add_option("CONFIG", flags.config, "a preset, or a TOML file").type_name("");
+  parser.add_option("CONFIG", flags.config, "a preset, or a TOML file; with --resume that of the run in DIR")
+      .type_name("");
   parser.add_option("KEYS", flags.overrides, "key=value: keys that overrule the config").type_name("");
   parser.add_option("--out", flags.out, "directory of the run, missing or empty").type_name("DIR");
   parser.add_flag("--resume", flags.resume, "continue the run in DIR, or start one if there is none");
@@ -86,6 +95,37 @@ commands::LeadOptions lead_of(std::size_t nodes, const run::NodeHost& host) {
   return options;
 }
 
+// The config of this command. A run that goes on has its own, so CONFIG may be left out. Then the word in
+// its place is a key.
+Result<commands::ChosenConfig> chosen_config(Context& context, const TrainFlags& flags) {
+  commands::WrittenConfig written{.config = flags.config,
+                                  .overrides = flags.overrides,
+                                  .skip_bad = flags.skip_bad,
+                                  .engines = flags.keys};
+  const bool key = is_key_word(flags.config);
+  if (flags.keys || !flags.resume || !(flags.config.empty() || key))
+    return commands::choose_config(context.disk, context.engines, written);
+  if (key) written.overrides.insert(written.overrides.begin(), std::exchange(written.config, ""));
+  return commands::config_of_run(context.disk, context.engines, flags.out, written);
+}
+
+// The nodes that the run in DIR had, where neither CONFIG nor --nodes says how it is to go on.
+Result<std::size_t> nodes_before(Context& context, const TrainFlags& flags) {
+  const bool as_before = flags.resume && (flags.config.empty() || is_key_word(flags.config));
+  if (!as_before) return std::size_t{0};
+  const auto file = run::read_lead_file(context.disk, node::lead_directory(flags.out));
+  if (!file.ok()) return file.error();
+  return std::min<std::size_t>(file->nodes, commands::kMostOwnNodes);
+}
+
+// The command that goes on with the run.
+std::string resume_command(const TrainFlags& flags, std::size_t nodes) {
+  std::string command = fmt::format("gossamer train --resume --out {}", shell_word(flags.out));
+  if (nodes > 0) command += fmt::format(" --nodes {}", nodes);
+  if (!flags.common.threads.empty()) command += fmt::format(" --threads {}", flags.common.threads);
+  return command;
+}
+
 // Keys that only several nodes look at.
 void tell_unused(const run::NodeHost& host, const std::vector<settings::KeySetting>& settings) {
   for (const settings::KeySetting& setting : settings) {
@@ -100,7 +140,9 @@ Result<ExitStatus> train(Context& context, const TrainFlags& flags, const comman
   if (!able.ok()) return able.error();
   const host::PosixSignals signals;
   const auto stop = [&signals] { return signals.stop_requested(); };
-  std::size_t nodes = 0;  // 0: this process does the steps
+  const auto before = nodes_before(context, flags);
+  if (!before.ok()) return before.error();
+  std::size_t nodes = *before;  // 0: this process does the steps
   if (!flags.nodes.empty()) {
     const auto wanted =
         parse_count(flags.nodes, {.flag = "--nodes", .min = 1, .max = commands::kMostOwnNodes});
@@ -115,7 +157,8 @@ Result<ExitStatus> train(Context& context, const TrainFlags& flags, const comman
                                .engine = context.engines.in_runs(chosen.engine),
                                .config = chosen.values,
                                .settings = chosen.settings,
-                               .stop_requested = stop};
+                               .stop_requested = stop,
+                               .resume_command = resume_command(flags, nodes)};
   if (nodes == 0) {
     tell_unused(host, request.settings);
   } else {
@@ -141,21 +184,21 @@ Result<ExitStatus> run_train(Context& context, const Command& self, std::span<co
   if (!parsed.ok()) return parsed.error();
   if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
 
-  if (flags.config.empty() && !flags.keys) {
+  if (flags.config.empty() && !flags.keys && !flags.resume) {
     return missing("CONFIG", "a preset such as xmc, or a TOML file",
                    "gossamer train xmc data.train=FILE --out DIR");
   }
-  const auto chosen = commands::choose_config(context.disk, context.engines,
-                                              {.config = flags.config,
-                                               .overrides = flags.overrides,
-                                               .skip_bad = flags.skip_bad,
-                                               .engines = flags.keys});
+  if (flags.out.empty() && flags.resume) return missing("--out", "the directory of the run", "add --out DIR");
+  const auto chosen = chosen_config(context, flags);
   if (!chosen.ok()) return chosen.error();
   if (flags.keys) {
     context.output.write(keys_text(chosen->values));
     return 0;
   }
-  if (auto done = chosen->engine.check(chosen->values); !done.ok()) return done.error();
+  // Without CONFIG the values are not those of the run.
+  const bool whole = !flags.config.empty() && !is_key_word(flags.config);
+  if (auto done = whole ? chosen->engine.check(chosen->values) : Result<void>(); !done.ok())
+    return done.error();
   if (flags.out.empty()) return missing("--out", "the directory of the run", "add --out runs/NAME");
   return train(context, flags, *chosen);
 }
@@ -167,11 +210,13 @@ Command train_command() {
       .name = "train",
       .help = "trains a model from a preset or a TOML file",
       .example =
-          "Ctrl-C writes a checkpoint and stops; --resume continues, to the same model.\n\n"
+          "Ctrl-C writes a checkpoint and stops; --resume continues, to the same model. All else is in "
+          "DIR.\n\n"
           "Example:\n  gossamer train xmc data.train=train.txt.gz data.test=test.txt.gz --out runs/first\n"
           "  gossamer train next-item data.train=sessions.txt --out runs/shop\n"
           "  gossamer train word2vec data.train=text.txt.zst --out runs/words\n"
           "  gossamer train xmc data.train=train.txt.gz --nodes 4 --out runs/four\n"
+          "  gossamer train --resume --out runs/first\n"
           "  gossamer train --keys xmc",
       .run = run_train};
 }

@@ -12,6 +12,7 @@
 
 #include "base/human_bytes.h"
 #include "base/printable.h"
+#include "run/progress.h"
 
 namespace gossamer::node {
 namespace {
@@ -99,6 +100,21 @@ void add_steps(ordered_json& json, const std::vector<cluster::MemberFacts>& memb
   json["background_bytes_per_node_per_step"] = background_bytes / count;
 }
 
+// Adds the run's last step, and how long it is until then at the speed of the last seconds. A run that stands
+// still has no such time.
+void add_end(ordered_json& json, const StatusFacts& facts) {
+  if (!facts.steps) return;
+  json["steps"] = facts.steps->value;
+  if (!json["step"].is_number() || !facts.steps_per_second) return;
+  const auto done = json["step"].get<std::uint64_t>();
+  const std::uint64_t left = facts.steps->value - std::min(done, facts.steps->value);
+  if (left == 0) {
+    json["seconds_left"] = 0;
+  } else if (*facts.steps_per_second > 0) {
+    json["seconds_left"] = static_cast<double>(left) / *facts.steps_per_second;
+  }
+}
+
 // Reads a text of an answer. Another version may lack the field, or have others.
 std::string text_in(const ordered_json& json, const char* key) {
   const auto found = json.find(key);
@@ -148,9 +164,13 @@ std::string progress_line(const ordered_json& status) {
   std::string text = fmt::format("run {}  {}  epoch {}", text_in(status, "run"), text_in(status, "phase"),
                                  number_in(status, "epoch"));
   if (known("step")) text += fmt::format("  step {}", number_in(status, "step"));
+  if (known("steps")) text += fmt::format(" of {}", number_in(status, "steps"));
   if (known("loss")) text += fmt::format("  loss {:.3f}", number_in(status, "loss"));
   if (known("steps_per_second"))
     text += fmt::format("  {:.1f} steps/s", number_in(status, "steps_per_second"));
+  if (known("seconds_left"))
+    text += fmt::format("  {} left",
+                        run::human_duration(std::clamp(number_in(status, "seconds_left"), 0.0, 1e9)));
   if (known("bytes_sent_per_node_per_step")) {
     text += fmt::format("\neach node sends {} for a step, and {} beside it",
                         bytes_in(status, "bytes_sent_per_node_per_step"),
@@ -194,7 +214,9 @@ std::string status_json(const cluster::Coordinator& coordinator, const StatusFac
                        {"epoch", coordinator.view().epoch().value},
                        {"installed_epoch", coordinator.installed().value},
                        {"step", nullptr},
+                       {"steps", nullptr},
                        {"steps_per_second", nullptr},
+                       {"seconds_left", nullptr},
                        {"loss", nullptr},
                        {"bytes_sent_per_node_per_step", nullptr},
                        {"background_bytes_per_node_per_step", nullptr},
@@ -203,6 +225,7 @@ std::string status_json(const cluster::Coordinator& coordinator, const StatusFac
                        {"members_left_out", members.size() - std::min(members.size(), kMostMembers)},
                        {"members", ordered_json::array()}};
   if (coordinator.marks()) json["step"] = coordinator.marks()->committed().value;
+  add_end(json, facts);
   for (const std::string& alarm : facts.alarms) json["alarms"].push_back(printable(alarm, kAllBytes));
   add_steps(json, members, held);
   if (facts.steps_per_second) json["steps_per_second"] = *facts.steps_per_second;

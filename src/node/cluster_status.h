@@ -30,6 +30,7 @@ struct StatusFacts {
   std::string program;
   double time = 0;                       // the coordinator's wall clock, seconds since 1970-01-01 UTC
   std::vector<std::string> alarms = {};  // what people should look after
+  std::optional<StepNumber> steps = {};  // of the run, where it has an end
   std::optional<double> steps_per_second = {};
 };
 

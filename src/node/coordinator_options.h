@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/ids.h"
 #include "cluster/membership/track.h"
 #include "host/api/endpoint.h"
 #include "node/companion.h"
@@ -33,6 +34,7 @@ struct CoordinatorOptions {
   std::string configuration;  // for the members' engines
   run::LeadFile file = {};    // kept in the directory
   std::vector<cluster::TrackId> tracks = {};
+  std::optional<StepNumber> steps = {};  // of the run, where it has an end
   std::string program;
   ReportOptions report;
   MakeCompanion make_companion = {};  // may be empty

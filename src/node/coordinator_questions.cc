@@ -101,6 +101,7 @@ void CoordinatorNode::on_status(const host::Asked& asked) {
                     .program = options_.program,
                     .time = host_.clock.wall_seconds(),
                     .alarms = {},
+                    .steps = options_.steps,
                     .steps_per_second = rate_.steps_per_second()};
   if (store_fails_) facts.alarms.push_back("the store fails: " + store_fails_->second);
   if (log_.first_error()) facts.alarms.push_back("events are lost: " + log_.first_error()->message());

@@ -63,13 +63,14 @@ def run(*arguments, stdin="", cwd=None, environment=None):
 class Running:
     """A process whose standard error is read line by line as it comes. `through`: a command that execs the process."""
 
-    def __init__(self, *arguments, environment=None, through=()):
+    def __init__(self, *arguments, environment=None, through=(), directory=None):
         self.process = subprocess.Popen(
             [*through, os.path.abspath(GOSSAMER), *map(str, arguments)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            cwd=directory,
             env={**os.environ, **(environment or {})},
         )
         self.lines = queue.Queue()

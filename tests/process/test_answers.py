@@ -3,6 +3,9 @@
 
 import json
 import os
+import re
+import shlex
+import signal
 import tempfile
 import unittest
 
@@ -107,6 +110,43 @@ class Predict(Answers):
         done = self.run_here("predict", "model", stdin='[{"text": "boots"}]\n')
         self.assertEqual((done.status, done.out), (3, ""))
         self.assertIn("jq -c '.[]'", done.err)
+
+
+class Resume(Answers):
+    # A run that stops says the whole command that goes on with it. That command needs neither CONFIG nor keys, and ends
+    # with the model of a run that was never stopped.
+    def test_the_printed_command(self):
+        keys = ["data.train=train.jsonl", "train.batch=16", "train.steps=3000", "seed=5"]
+        wanted = self.run_here("train", "xmc", *keys, "--out", "whole", "--threads", "1")
+        self.assertEqual(wanted.status, 0, wanted.err)
+        running = program.Running("train", "xmc", *keys, "--out", "a run", "--threads", "1", directory=self.home.name)
+        running.wait_for_line("memory")
+        running.signal(signal.SIGINT)
+        done = running.finish()
+        self.assertEqual(done.status, 130, done.err)
+        printed = re.search(r"continue with: (gossamer train .*)", done.err)
+        self.assertIsNotNone(printed, done.err)
+        words = shlex.split(printed[1])
+        self.assertEqual(words, ["gossamer", "train", "--resume", "--out", "a run", "--threads", "1"])
+        again = self.run_here(*words[1:])
+        self.assertEqual(again.status, 0, again.err)
+        models = []
+        for run in ("whole", "a run"):
+            model = self.path(os.path.join(run, "model"))
+            models.append({name: open(os.path.join(model, name), "rb").read() for name in sorted(os.listdir(model))})
+        self.assertEqual(models[0], models[1])
+        # A finished run says so. A key that differs is refused, one that does not is not.
+        self.assertEqual(self.run_here(*words[1:], "--json").json()["steps"], 3000)
+        self.assertEqual(self.run_here("train", "--resume", "seed=5", "--out", "a run").status, 0)
+        self.refused(["train", "--resume", "seed=6", "--out", "a run"], "has another seed", status=2)
+
+    # Without a run there is nothing to resume.
+    def test_no_run(self):
+        self.refused(["train", "--resume", "--out", "nowhere"], "no run to resume", "CONFIG", status=2)
+        self.refused(["coordinator", "--resume", "--out", "nowhere"], "no run to resume", "CONFIG", status=2)
+        self.refused(["coordinator", "--out", "nowhere"], "CONFIG is missing", status=2)
+        self.refused(["train", "--resume"], "--out is missing", status=2)
+        self.assertFalse(os.path.exists(self.path("nowhere")))
 
 
 if __name__ == "__main__":

@@ -229,7 +229,7 @@ class Machines(test_training.WithData):
             self.assertEqual(self.members[name].finish().status, 0, name)
         ended = leader.finish()
         self.assertEqual(ended.status, 0, ended.err)
-        self.assertIn("continue with: --resume", ended.err)
+        self.assertIn("continue with: gossamer", ended.err)
         self.assertTrue(self.has_checkpoint())
         self.assertFalse(os.path.exists(f"{self.run_directory}/model"))
         before, address = self.token, self.address

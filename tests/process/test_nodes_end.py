@@ -18,7 +18,7 @@ class NodesEnd(WithNodes):
         running.signal(signal.SIGINT)
         done = running.finish()
         self.assertEqual(done.status, 130, done.err)
-        self.assertRegex(done.err, r"stopped after step \d+; continue with: --resume")
+        self.assertRegex(done.err, r"stopped after step \d+; continue with: gossamer")
         self.assertEqual(processes(out), [])
         self.assertFalse(os.path.exists(f"{out}/model"))
 
@@ -68,7 +68,7 @@ class NodesEnd(WithNodes):
         self.assertEqual(stopped.status, 0, stopped.err)
         done = running.finish()
         self.assertEqual(done.status, 0, done.err)
-        said = re.search(r"stopped after step (\d+); continue with: --resume", done.err)
+        said = re.search(r"stopped after step (\d+); continue with: gossamer", done.err)
         self.assertTrue(said, done.err)
         self.assertIn(f"step-{int(said[1]):012}", " ".join(os.listdir(f"{out}/checkpoints")))
         self.assertFalse(os.path.exists(f"{out}/model"))

@@ -179,7 +179,7 @@ class ResumeNodes(WithNodes):
                 running.signal(number)
                 done = running.finish()
                 self.assertEqual(done.status, 128 + number, done.err)
-                said = re.search(r"stopped after step (\d+); continue with: --resume", done.err)
+                said = re.search(r"stopped after step (\d+); continue with: gossamer", done.err)
                 self.assertTrue(said, done.err)
                 self.assertEqual(self.newest(), int(said[1]))
                 self.assertFalse(os.path.exists(f"{self.out}/model"))

@@ -292,7 +292,7 @@ class Toy(unittest.TestCase):
 
     def expect_stopped(self, done, status):
         self.assertEqual(done.status, status, done.err)
-        said = re.search(r"stopped after step (\d+); continue with: --resume", done.err)
+        said = re.search(r"stopped after step (\d+); continue with: gossamer", done.err)
         self.assertTrue(said, done.err)
         self.stopped_at = int(said[1])
         self.assertGreater(self.stopped_at, 15)

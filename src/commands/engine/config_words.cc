@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/nearest_name.h"
 #include "host/api/files.h"
+#include "run/run_directory.h"
 #include "settings/toml.h"
 
 namespace gossamer::commands {
@@ -87,25 +88,47 @@ std::string example_of(const settings::Keys& keys) {
   return "key=value";
 }
 
+Result<ChosenConfig> chosen(Base base, const WrittenConfig& written) {
+  std::vector<settings::KeySetting> settings = std::move(base.settings);
+  const auto words = without_engine(written.overrides, base.engine, base.name);
+  if (!words.ok()) return words.error();
+  for (const std::string& text : *words) {
+    auto setting = settings::parse_setting(text, example_of(*base.engine.keys));
+    if (!setting.ok()) return setting.error();
+    settings.push_back(std::move(*setting));
+  }
+  if (!written.skip_bad.empty())
+    settings.push_back({.name = "data.skip_bad", .text = written.skip_bad, .where = "--skip-bad"});
+  settings::Values values = base.engine.keys->defaults();
+  if (auto done = values.apply(settings); !done.ok()) return done.error();
+  return ChosenConfig{.engine = base.engine, .settings = std::move(settings), .values = std::move(values)};
+}
+
 }  // namespace
 
 Result<ChosenConfig> choose_config(host::Disk& disk, const EngineList& engines,
                                    const WrittenConfig& written) {
   auto base = read_base(disk, engines, written);
   if (!base.ok()) return base.error();
-  std::vector<settings::KeySetting> settings = std::move(base->settings);
-  const auto words = without_engine(written.overrides, base->engine, base->name);
-  if (!words.ok()) return words.error();
-  for (const std::string& text : *words) {
-    auto setting = settings::parse_setting(text, example_of(*base->engine.keys));
-    if (!setting.ok()) return setting.error();
-    settings.push_back(std::move(*setting));
+  return chosen(*std::move(base), written);
+}
+
+Result<ChosenConfig> config_of_run(host::Disk& disk, const EngineList& engines, const std::string& directory,
+                                   const WrittenConfig& written) {
+  const auto name = run::engine_of_run(disk, directory, std::string(engines.first().name));
+  if (!name.ok()) return name.error();
+  if (!name->has_value()) {
+    return Error{.kind = ErrorKind::kUsage,
+                 .where = directory,
+                 .what = "there is no run to resume in this directory, and CONFIG is missing",
+                 .got = "no run.toml of a training run",
+                 .expected = "the directory of a run, or a config to begin with",
+                 .fix = "check --out, or give CONFIG: a preset such as xmc, or a TOML file"};
   }
-  if (!written.skip_bad.empty())
-    settings.push_back({.name = "data.skip_bad", .text = written.skip_bad, .where = "--skip-bad"});
-  settings::Values values = base->engine.keys->defaults();
-  if (auto done = values.apply(settings); !done.ok()) return done.error();
-  return ChosenConfig{.engine = base->engine, .settings = std::move(settings), .values = std::move(values)};
+  const std::string config = run::RunPaths(directory).config();
+  const auto engine = engines.named(**name, config);
+  if (!engine.ok()) return engine.error();
+  return chosen({.engine = **engine, .settings = {}, .name = config}, written);
 }
 
 Result<std::vector<std::string>> without_engine(const std::vector<std::string>& words,

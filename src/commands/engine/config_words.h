@@ -36,6 +36,12 @@ struct ChosenConfig {
 [[nodiscard]] Result<ChosenConfig> choose_config(host::Disk& disk, const EngineList& engines,
                                                  const WrittenConfig& written);
 
+// The config of a run that is to go on without CONFIG: its engine, by the run.toml of the directory, with the
+// user's KEYS alone. The values are the engine's defaults and those keys; run.toml has the others. kUsage
+// where there is no training run in the directory.
+[[nodiscard]] Result<ChosenConfig> config_of_run(host::Disk& disk, const EngineList& engines,
+                                                 const std::string& directory, const WrittenConfig& written);
+
 // The words KEYS of a user without the key `engine`, which is no key of the engine. kUsage if it names
 // another one. `config`: the words by which people know it, "preset xmc".
 [[nodiscard]] Result<std::vector<std::string>> without_engine(const std::vector<std::string>& words,

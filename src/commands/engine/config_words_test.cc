@@ -70,6 +70,30 @@ TEST_F(Words, EngineIsNoSetting) {
   }
 }
 
+// Claim: a run that goes on has the engine of its run.toml, and the words alone as settings. Without a
+// training run in the directory there is none.
+TEST_F(Words, RunHasItsConfig) {
+  for (const char* directory : {"first", "second", "other", "unknown"})
+    ASSERT_TRUE(machine_.disk.make_directories(directory).ok());
+  run::testing::write(machine_.disk, "first/run.toml", "# run 1\nrows = 60\n");
+  run::testing::write(machine_.disk, "second/run.toml", "# run 2\nengine = \"second\"\nrows = 9\n");
+  run::testing::write(machine_.disk, "other/run.toml", "rows = 9\n");
+  run::testing::write(machine_.disk, "unknown/run.toml", "# run 3\nengine = \"third\"\n");
+  for (const std::string engine : {"first", "second"}) {
+    const auto chosen =
+        config_of_run(machine_.disk, engines_, engine, {.config = "", .overrides = {"rows=7"}});
+    ASSERT_TRUE(chosen.ok()) << chosen.error().message();
+    EXPECT_EQ(chosen->engine.name, engine);
+    ASSERT_EQ(chosen->settings.size(), 1u);
+    EXPECT_EQ(chosen->settings[0].text, "7");
+  }
+  for (const std::string directory : {"other", "unknown", "nowhere"}) {
+    const auto chosen = config_of_run(machine_.disk, engines_, directory, {.config = "", .overrides = {}});
+    ASSERT_FALSE(chosen.ok()) << directory;
+    EXPECT_EQ(chosen.error().kind, ErrorKind::kUsage);
+  }
+}
+
 // Claim: an engine's name is a config where the command says so. It has the keys as they are from the start.
 TEST_F(Words, EngineNamesItsKeys) {
   const auto keys = choose({.config = "second", .overrides = {"rows=8"}, .engines = true});

@@ -70,8 +70,10 @@ class EngineList {
     return lacks(engine, does, able, where);
   }
 
- private:
+  // The engine of that name; kUsage for another word. `where`: the place of the word.
   [[nodiscard]] Result<const EngineEntry*> named(const std::string& name, std::string where) const;
+
+ private:
   // `able`: engines that do it.
   [[nodiscard]] static Error lacks(const EngineEntry& engine, std::string_view does,
                                    const std::vector<std::string_view>& able, const std::string& where);

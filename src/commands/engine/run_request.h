@@ -47,6 +47,8 @@ struct RunRequest {
   // Asked after each step and between the parts of the work.
   FunctionRef<bool()> stop_requested;
   std::optional<LeadOptions> lead = {};  // nothing: this process does the steps
+  // The command that goes on with the run after it was stopped, for people.
+  std::string resume_command = "gossamer train --resume";
 };
 
 struct TrainResult {

@@ -46,6 +46,7 @@ struct TrainingPlace {
   std::string run_id;
   settings::Values config;
   FunctionRef<bool()> stop_requested;
+  std::string resume_command = {};  // as in RunRequest
 };
 
 // What is known of a run once it is prepared.

@@ -192,6 +192,7 @@ Result<DoneSteps> RunLead::lead_from(node::CoordinatorOptions options, StepNumbe
   FleetWatch watch(
       host_, paths_, training, hooks, progress,
       {.start = start, .members = members_in_mind(), .delivered = options_.own ? "" : paths_.parts()});
+  options.steps = StepNumber(training.led_facts().steps);
   complete(options, *led, start);
   const auto ended = lead_on(std::move(options), *led, hooks, watch, progress.reports());
   watch.look(FleetProgress::Until::kEnd);

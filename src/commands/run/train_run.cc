@@ -34,7 +34,8 @@ class TrainRun {
                         .paths = directory_.paths(),
                         .run_id = directory_.run_id(),
                         .config = directory_.is_new() ? request.config : directory_.config(),
-                        .stop_requested = request.stop_requested})) {}
+                        .stop_requested = request.stop_requested,
+                        .resume_command = request.resume_command})) {}
 
   Result<TrainResult> run() {
     if (auto done = prepare(); !done.ok()) {
@@ -44,15 +45,24 @@ class TrainRun {
       return TrainResult{.stopped = true, .summary = {}};
     }
     const auto done = train();
-    if (!done.ok()) return done.error();
+    if (!done.ok()) return failed(done.error());
     if (!done->all) {
-      host_.say(fmt::format("stopped after step {}; continue with: --resume", done->steps));
+      host_.say(
+          fmt::format("stopped after step {}; continue with: {}", done->steps, request_.resume_command));
       return TrainResult{.stopped = true, .summary = {}};
     }
-    return finish(*done);
+    auto finished = finish(*done);
+    return finished.ok() ? finished : failed(finished.error());
   }
 
  private:
+  // What the run has kept is not lost. Where the world has failed, the same run may go on later.
+  Error failed(const Error& error) {
+    if (error.kind == ErrorKind::kFailed)
+      host_.say(fmt::format("once the cause is mended, continue with: {}", request_.resume_command));
+    return error;
+  }
+
   Result<void> prepare() {
     if (auto done = training_->prepare(); !done.ok()) return done;
     load_seconds_ = (host_.clock.now() - start_).seconds();

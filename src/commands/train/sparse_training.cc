@@ -37,6 +37,7 @@ class SparseTraining final : public Training {
         paths_(place.paths),
         run_id_(place.run_id),
         stop_requested_(place.stop_requested),
+        resume_command_(place.resume_command),
         runner_(std::move(runner)),
         config_(train_keys().config(place.config)) {}
 
@@ -114,8 +115,8 @@ class SparseTraining final : public Training {
     auto measured = measure_here(*model_);
     if (measured.ok() || !stop_requested_()) return measured;
     return Measurement{.stopped =
-                           fmt::format("stopped while measuring; the model is in {}; to measure it: --resume",
-                                       paths_.model())};
+                           fmt::format("stopped while measuring; the model is in {}; to measure it: {}",
+                                       paths_.model(), resume_command_)};
   }
 
   void finished() override {
@@ -296,6 +297,7 @@ class SparseTraining final : public Training {
   const std::string run_id_;
   const FunctionRef<bool()> stop_requested_;
   const std::shared_ptr<StepRunner> runner_;  // null: this process does the steps
+  const std::string resume_command_;
 
   // prepare() fills these. They stay as they are from the first step on. The config is the user's at first;
   // it ends as what a resumed run starts from.
