@@ -5,7 +5,9 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
+import subprocess
 import tempfile
 import unittest
 
@@ -110,6 +112,58 @@ class Predict(Answers):
         done = self.run_here("predict", "model", stdin='[{"text": "boots"}]\n')
         self.assertEqual((done.status, done.out), (3, ""))
         self.assertIn("jq -c '.[]'", done.err)
+
+
+class Formats(Answers):
+    # Formats that are not read are named, and the command in the message makes records of them.
+    def test_tables(self):
+        self.write("train.csv", "id,title,tags", *[f'{i},"{k}, small",{k}' for i, k in enumerate(KINDS * 10)])
+        self.write("train.tsv", "title\ttags", *[f"{k} small\t{k}" for k in KINDS * 10])
+        self.write("train.ft", *[f"__label__{k} {k} small" for k in KINDS * 10])
+        self.write("train.json", json.dumps([{"text": k, "labels": [k]} for k in KINDS * 10]))
+        for name, format_name in (("train.csv", "CSV"), ("train.tsv", "TSV"), ("train.ft", "fastText"), ("train.json", "JSON array")):
+            with self.subTest(name=name):
+                for command in (["train", "xmc", f"data.train={name}", "--out", "never"],
+                                ["train", "xmc", "data.train=train.jsonl", f"data.test={name}", "--out", "never"],
+                                ["data", "import", "jsonl", name, "--out", "never"],
+                                ["eval", "model", "--data", name]):  # fmt: skip
+                    self.refused(command, format_name, name)
+                convert = re.search(r"convert it: (.*)", self.run_here("eval", "model", "--data", name).err)[1]
+                if convert.startswith("jq") and shutil.which("jq") is None:
+                    continue
+                subprocess.run(convert, shell=True, check=True, cwd=self.home.name)
+                done = self.run_here("train", "xmc", "data.train=NEW.jsonl", "train.steps=5", "--out", "from-" + format_name)
+                self.assertEqual(done.status, 0, done.err)
+                answer = self.run_here("predict", "from-" + format_name, "kettle", "--top", "1").json()
+                self.assertIn(answer["labels"][0]["name"], KINDS)
+        self.assertFalse(os.path.exists(self.path("never")))
+
+    # Other keys are named with a command that renames them.
+    def test_other_keys(self):
+        self.write("shop.jsonl", '{"id": 3, "title": "a", "tags": ["b"]}')
+        self.refused(["train", "xmc", "data.train=shop.jsonl", "--out", "never"], '{text: .["title"], labels: .["tags"]}')
+
+    # A pipe is read once. It is refused where it would be read twice, and read where once is enough.
+    def test_pipes(self):
+        command = f"cat train.jsonl | {os.path.abspath(program.GOSSAMER)}"
+        for more, status, part in (
+            ("train xmc data.train=/dev/stdin --out never", 2, "read once"),
+            ("train xmc data.train=/dev/stdin data.format=jsonl --out never", 2, "data import jsonl -"),
+            ("train xmc data.train=train.jsonl data.test=/dev/stdin --out never", 2, "a pipe"),
+            ("data import jsonl /dev/stdin --out imported", 0, ""),
+            ("eval model --data /dev/stdin --json", 0, ""),
+            ("eval model --data - --json", 0, ""),
+        ):
+            with self.subTest(more=more):
+                done = subprocess.run(f"{command} {more}", shell=True, check=False, cwd=self.home.name, capture_output=True,
+                                      text=True)  # fmt: skip
+                self.assertEqual(done.returncode, status, done.stderr)
+                self.assertIn(part, done.stderr)
+                if more.startswith("eval"):
+                    self.assertEqual(json.loads(done.stdout)["samples"], 80)
+        self.assertFalse(os.path.exists(self.path("never")))
+        with open(self.path("imported/records.jsonl"), encoding="utf-8") as file:
+            self.assertEqual(len(file.readlines()), 80)
 
 
 class Resume(Answers):

@@ -78,10 +78,10 @@ Result<sparse_engine::Metrics> evaluate_model(const run::NodeHost& host, const s
   return evaluation.metrics();
 }
 
-std::optional<data::RecordFormat> test_format(const sparse_engine::Model& model) {
+Result<Source> find_test(host::Disk& disk, const std::string& path, const sparse_engine::Model& model) {
   const RecordRow& row = row_of(feature_kind(model));
-  if (row.lines == nullptr) return std::nullopt;
-  return row.format;
+  const bool told = row.lines == nullptr && !is_read_once(disk, path);
+  return find_source(disk, path, told ? std::nullopt : std::optional(row.format));
 }
 
 std::string metrics_json(const sparse_engine::Metrics& metrics) {

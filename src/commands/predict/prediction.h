@@ -58,8 +58,11 @@ struct EvaluateRequest {
                                                             sparse_engine::Predictor& predictor,
                                                             const EvaluateRequest& request);
 
-// The data.format of a test file of this model, where the content does not tell it.
-[[nodiscard]] std::optional<data::RecordFormat> test_format(const sparse_engine::Model& model);
+// Finds out what test records lie at `path`. Where the content does not tell the format, they are taken for
+// records as the model was trained on them: lines of names, and what is read once. Errors are those of
+// find_source().
+[[nodiscard]] Result<Source> find_test(host::Disk& disk, const std::string& path,
+                                       const sparse_engine::Model& model);
 
 // {"P@1":..,...} unrounded; an infinite median rank is null.
 [[nodiscard]] std::string metrics_json(const sparse_engine::Metrics& metrics);
@@ -100,10 +103,10 @@ class PredictSession final : public QuerySession {
                    FunctionRef<void(std::size_t query, const Result<std::string>& answer)> sink) override;
   [[nodiscard]] const sparse_engine::Model& model() const { return model_; }
   [[nodiscard]] std::size_t top() const override { return top_; }
+  [[nodiscard]] std::uint64_t nothing_known() const override { return nothing_known_; }
   // Directory, task, form of the queries, sizes, and the number of labels that come back.
   [[nodiscard]] std::string describe(const std::string& directory) const override;
 
-  [[nodiscard]] std::uint64_t nothing_known() const override { return nothing_known_; }
  private:
   PredictSession(sparse_engine::Model model, std::size_t top)
       : model_(std::move(model)), parser_(model_), top_(top) {}
@@ -117,8 +120,8 @@ class PredictSession final : public QuerySession {
   std::unique_ptr<sparse_engine::Predictor> predictor_;
   QueryBlock block_;
   std::vector<std::uint64_t> unknown_;  // unknown features of each query of the block
+  std::uint64_t nothing_known_ = 0;
   sparse_engine::PredictionBlock out_;
 };
 
-  std::uint64_t nothing_known_ = 0;
 }  // namespace gossamer::commands

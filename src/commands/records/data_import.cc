@@ -163,7 +163,11 @@ Result<DataImportResult> import_data(const run::NodeHost& host, const DataImport
   auto out = run::OutputDirectory::open(host.disk, request.directory);
   if (!out.ok()) return out.error();
   std::vector<Source> sources;
-  for (const std::string& path : request.sources) sources.push_back({.path = path, .format = row.format});
+  for (const std::string& path : request.sources) {
+    const auto source = find_source(host.disk, path, request.kind);
+    if (!source.ok()) return source.error();
+    sources.push_back({.path = path, .format = row.format});
+  }
   const auto import = [&]() -> Result<data::ReadReport> {
     if (row.copy == nullptr)
       return import_records(host, {.sources = sources, .cache_path = records, .skip_bad = request.skip_bad});

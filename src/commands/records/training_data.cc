@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/printable.h"
+#include "commands/records/other_formats.h"
 #include "commands/records/record_formats.h"
 #include "learn/data/cached_dataset.h"
 #include "learn/data/read/byte_source.h"
@@ -17,8 +18,8 @@ namespace {
 
 using data::RecordFormat;
 
-// The first line that is not blank, or as much of it as fits.
-Result<std::string> first_line(host::Disk& disk, const std::string& path) {
+// The beginning of the file, unpacked.
+Result<std::string> beginning(host::Disk& disk, const std::string& path) {
   auto source = data::open_bytes(disk, path);
   if (!source.ok()) return source.error();
   constexpr std::size_t kEnough = std::size_t{1} << 16;
@@ -26,8 +27,13 @@ Result<std::string> first_line(host::Disk& disk, const std::string& path) {
   auto got = (*source)->read(std::as_writable_bytes(std::span(text)));
   if (!got.ok()) return got.error();
   text.resize(*got);
+  return text;
+}
+
+// The first line that is not blank, without blanks in front.
+std::string_view first_line(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
-  if (begin == std::string::npos) return std::string();
+  if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find('\n', begin) - begin);
 }
 
@@ -39,6 +45,10 @@ Error no_record(host::Disk& disk, const std::string& path, const Error& otherwis
   if (read.ok()) return otherwise;
   Error error = read.error();
   error.fix = "check that this is the right file: none of its lines is a record";
+  const auto text = beginning(disk, path);
+  if (!text.ok()) return error;
+  if (const auto command = rename_keys(first_line(*text), path))
+    error.fix = "name the keys as in a record: " + *command;
   return error;
 }
 
@@ -91,7 +101,22 @@ Result<Source> jsonl_source(host::Disk& disk, const std::string& path) {
   return no_record(disk, path, read.error());
 }
 
+Error unknown_format(const std::string& path) {
+  return {.kind = ErrorKind::kUsage,
+          .where = "data.format",
+          .what = "the format of standard input, or of a pipe, is not known: it is read once",
+          .got = path,
+          .expected = "xmc, jsonl, sessions or text",
+          .fix = "say which: data.format=xmc, for example; or write it to a file"};
+}
+
 }  // namespace
+
+bool is_read_once(host::Disk& disk, const std::string& path) {
+  if (path == "-") return true;
+  const auto there = disk.exists(path);
+  return there.ok() && *there && !disk.file_size(path).ok() && !disk.list(path).ok();
+}
 
 Result<FeatureKind> feature_kind(const run::NodeHost& host, const Source& source) {
   const auto features = row_of(source.format).features;
@@ -102,15 +127,9 @@ Result<FeatureKind> feature_kind(const run::NodeHost& host, const Source& source
 }
 
 Result<Source> find_source(host::Disk& disk, const std::string& path, std::optional<RecordFormat> wanted) {
-  if (path == "-" && !wanted.has_value()) {
-    return Error{.kind = ErrorKind::kUsage,
-                 .where = "data.format",
-                 .what = "the format of standard input is not known",
-                 .got = "auto",
-                 .expected = "xmc, jsonl, sessions or text",
-                 .fix = "say which: data.format=xmc, for example"};
-  }
-  if (path == "-") return Source{.path = path, .format = *wanted};
+  const bool once = is_read_once(disk, path);
+  if (once && !wanted.has_value()) return unknown_format(path);
+  if (once) return Source{.path = path, .format = *wanted};
   for (const RecordFormat imported : kImportedFormats) {
     const RecordRow& row = row_of(imported);
     Source source{.path = fmt::format("{}/{}", path, row.imported), .format = imported};
@@ -120,12 +139,15 @@ Result<Source> find_source(host::Disk& disk, const std::string& path, std::optio
     return row.jsonl ? jsonl_source(disk, source.path) : Result<Source>(std::move(source));
   }
   if (disk.list(path).ok()) return no_records_in(path);
-  auto line = first_line(disk, path);
-  if (!line.ok()) return line.error();
-  const bool json = (*line).starts_with("{");
+  const auto text = beginning(disk, path);
+  if (!text.ok()) return text.error();
+  const bool json = first_line(*text).starts_with("{");
   const RecordFormat format = wanted.value_or(json ? RecordFormat::kJsonlText : RecordFormat::kXmc);
   const RecordRow& row = row_of(format);
   if (row.lines != nullptr && json) return other_data(path, "JSON lines", row.lines);
+  if (row.lines == nullptr) {
+    if (const auto other = other_format(*text, path)) return *other;
+  }
   return row.jsonl ? jsonl_source(disk, path) : Result<Source>(Source{.path = path, .format = format});
 }
 

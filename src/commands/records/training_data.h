@@ -37,9 +37,13 @@ struct Source {
 // The form in which the source writes its features. Imported records are opened and checked for that.
 [[nodiscard]] Result<FeatureKind> feature_kind(const run::NodeHost& host, const Source& source);
 
-// Finds out what lies at `path`. `wanted` overrules the content of a file. Standard input ("-") cannot be
-// looked at beforehand and needs it (kUsage). kUsage when sessions or plain text are wanted and something
-// else is seen, or the other way round. kFailed names a missing path.
+// Whether a path can be read only once: standard input ("-"), or a pipe.
+[[nodiscard]] bool is_read_once(host::Disk& disk, const std::string& path);
+
+// Finds out what lies at `path`. `wanted` overrules the content of a file. What is read once cannot be looked
+// at beforehand and needs it (kUsage). kBadData names a format that is not read (other_formats.h). kUsage
+// when sessions or plain text are wanted and something else is seen, or the other way round. kFailed names a
+// missing path.
 [[nodiscard]] Result<Source> find_source(host::Disk& disk, const std::string& path,
                                          std::optional<data::RecordFormat> wanted);
 

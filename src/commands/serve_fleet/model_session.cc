@@ -154,7 +154,7 @@ Result<Report> measure_model(const run::NodeHost& host, const MeasureModel& want
   std::unique_ptr<ServingFleet> fleet;
   auto model = open_measured(host, wanted, *retrieval, fleet);
   if (!model.ok()) return model.error();
-  auto source = find_source(host.disk, wanted.data, test_format(*model));
+  auto source = find_test(host.disk, wanted.data, *model);
   if (!source.ok()) return source.error();
   const Instant loaded = host.clock.now();
   const EvaluateRequest request{.source = *source,

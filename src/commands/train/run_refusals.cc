@@ -21,22 +21,22 @@ Error missing_data() {
           .fix = "add data.train=FILE"};
 }
 
-Error no_test_from_stdin() {
+Error no_test_from_stdin(const std::string& path) {
   return {.kind = ErrorKind::kUsage,
           .where = "data.test",
-          .what = "the test set cannot come from standard input",
-          .got = "'-'",
+          .what = "the test set cannot come from standard input or a pipe",
+          .got = fmt::format("'{}'", path),
           .expected = "a file or an imported directory, which can be read twice",
           .fix = "write it to a file first"};
 }
 
-Error no_text_from_stdin() {
+Error no_text_from_stdin(const std::string& path) {
   return {.kind = ErrorKind::kUsage,
           .where = "data.train",
-          .what = "JSON lines cannot be trained on from standard input, they are read twice",
-          .got = "'-'",
+          .what = "JSON lines cannot be trained on from standard input or a pipe, they are read twice",
+          .got = fmt::format("'{}'", path),
           .expected = "a file or an imported directory",
-          .fix = "import first: gossamer data import jsonl - --out DIR"};
+          .fix = "import first: COMMAND | gossamer data import jsonl - --out DIR; then data.train=DIR"};
 }
 
 std::uint64_t run_memory(const run::NodeHost& host, const StepRunner* runner,

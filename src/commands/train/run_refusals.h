@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/result.h"
 #include "commands/train/sparse_training.h"
@@ -17,8 +18,9 @@
 namespace gossamer::commands {
 
 [[nodiscard]] Error missing_data();
-[[nodiscard]] Error no_test_from_stdin();
-[[nodiscard]] Error no_text_from_stdin();
+// `path`: "-", or that of a pipe.
+[[nodiscard]] Error no_test_from_stdin(const std::string& path);
+[[nodiscard]] Error no_text_from_stdin(const std::string& path);
 
 // Peak bytes of a run. `runner` does its steps, or this process where it is null.
 [[nodiscard]] std::uint64_t run_memory(const run::NodeHost& host, const StepRunner* runner,

@@ -127,7 +127,7 @@ class SparseTraining final : public Training {
   // Mistakes in the test set are told before the training, not after it.
   Result<void> find_test() {
     if (config_.data.test.empty()) return {};
-    if (config_.data.test == "-") return no_test_from_stdin();
+    if (is_read_once(host_.disk, config_.data.test)) return no_test_from_stdin(config_.data.test);
     auto source = find_source(host_.disk, config_.data.test, config_.data.format);
     if (!source.ok()) return source.error();
     test_ = std::move(*source);
@@ -169,7 +169,8 @@ class SparseTraining final : public Training {
     const auto source = find_source(host_.disk, config_.data.train, config_.data.format);
     if (!source.ok()) return source.error();
     const RecordRow& row = row_of(source->format);
-    if (source->path == "-" && row.count != nullptr) return no_text_from_stdin();
+    if (row.count != nullptr && is_read_once(host_.disk, source->path))
+      return no_text_from_stdin(source->path);
     if (row.format == data::RecordFormat::kCache) {
       place.records = source->path;
       return {};
@@ -296,8 +297,8 @@ class SparseTraining final : public Training {
   const run::RunPaths paths_;
   const std::string run_id_;
   const FunctionRef<bool()> stop_requested_;
-  const std::shared_ptr<StepRunner> runner_;  // null: this process does the steps
   const std::string resume_command_;
+  const std::shared_ptr<StepRunner> runner_;  // null: this process does the steps
 
   // prepare() fills these. They stay as they are from the first step on. The config is the user's at first;
   // it ends as what a resumed run starts from.

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Formats that users have and that no reader takes: CSV, TSV, fastText's __label__ lines, JSON arrays, and
+// some of bytes. They are told by the beginning of a file, so that an error names the format and a command
+// that converts the file. Without that, the first bad line of XMLC text would be all that a user hears.
+//
+// Thread rule: plain functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace gossamer::commands {
+
+// kBadData for the beginning of a file in such a format. Nothing for XMLC text and JSON lines, and where the
+// format is not known. `begin`: bytes of the file, unpacked, at best some lines. `path`: for the message.
+[[nodiscard]] std::optional<Error> other_format(std::string_view begin, const std::string& path);
+
+// The command that gives JSON lines with keys of other names those of a record. `line`: the first of them.
+// Nothing where it is no JSON object or has the keys of a record.
+[[nodiscard]] std::optional<std::string> rename_keys(std::string_view line, const std::string& path);
+
+}  // namespace gossamer::commands
