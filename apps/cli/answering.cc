@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -20,6 +21,21 @@ std::function<Result<void>(const host::Endpoint&, const std::string&)> print_joi
     context.console.write(fmt::format("gossamer join {} --token {}\n", host::to_string(at), token));
     return Result<void>();
   };
+}
+
+Result<std::optional<double>> parse_threshold(const std::string& text) {
+  using Threshold = std::optional<double>;
+  if (text.empty()) return Threshold();
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc() && stop == end && value >= 0 && value <= 1) return Threshold(value);
+  return Error{.kind = ErrorKind::kUsage,
+               .where = "--threshold",
+               .what = "cannot use the value",
+               .got = "'" + text + "'",
+               .expected = "a probability between 0 and 1",
+               .fix = "write it as 0.5"};
 }
 
 // Nothing where this process is to have the model.
@@ -81,11 +97,17 @@ void add_answering(Parser& parser, AnswerFlags& flags) {
       .add_option("--retrieval", flags.retrieval,
                   "exact, or lsh (hash tables find the net's labels; 'eval' measures what they miss)")
       .type_name("NAME");
+  parser
+      .add_option("--threshold", flags.threshold,
+                  "leave out labels with less probability than P (0..1); an answer may then have none")
+      .type_name("P");
   add_nodes(parser, flags);
 }
 
 Result<commands::OpenModel> model_to_open(Context& context, const AnswerFlags& flags, std::size_t top,
                                           std::function<bool()> stop) {
+  const auto threshold = parse_threshold(flags.threshold);
+  if (!threshold.ok()) return threshold.error();
   auto nodes = model_nodes(context, flags);
   if (!nodes.ok()) return nodes.error();
   return commands::OpenModel{.directory = *nodes ? absolute_path(flags.directory) : flags.directory,
@@ -93,7 +115,8 @@ Result<commands::OpenModel> model_to_open(Context& context, const AnswerFlags& f
                              .net_alone = flags.net_alone,
                              .retrieval = flags.retrieval,
                              .nodes = *std::move(nodes),
-                             .stop = std::move(stop)};
+                             .stop = std::move(stop),
+                             .threshold = *threshold};
 }
 
 Result<std::unique_ptr<commands::QuerySession>> open_answering(

@@ -23,12 +23,13 @@ struct AnswerFlags {
   std::string top = "5";
   bool net_alone = false;
   std::string retrieval = "exact";
-  std::string nodes;    // empty: this process
-  std::string join_at;  // empty: processes of this machine
+  std::string threshold;  // empty: none
+  std::string nodes;      // empty: this process
+  std::string join_at;    // empty: processes of this machine
 };
 // Adds --nodes and --join-at.
 void add_nodes(Parser& parser, AnswerFlags& flags);
-// Adds DIR, --net-alone, --retrieval and those two.
+// Adds DIR, --net-alone, --retrieval, --threshold and those two.
 void add_answering(Parser& parser, AnswerFlags& flags);
 
 // The model that the flags name. kUsage for flags that do not go together. `stop` is asked while it waits for

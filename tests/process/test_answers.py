@@ -28,7 +28,7 @@ class Answers(unittest.TestCase):
     def setUpClass(cls):
         cls.home = tempfile.TemporaryDirectory()
         write_titles(cls.path("train.jsonl"), 80)
-        done = program.run("train", "xmc", "data.train=train.jsonl", "train.steps=20", "--out", "model", cwd=cls.home.name)
+        done = program.run("train", "xmc", "data.train=train.jsonl", "train.steps=20", "predict.held_out=16", "--out", "model", cwd=cls.home.name)
         assert done.status == 0, done.err
 
     @classmethod
@@ -106,6 +106,22 @@ class Predict(Answers):
         self.assertEqual(self.run_here("predict", "model", "boots").err, "")
         dash = self.run_here("predict", "model", "-", stdin="boots\n\n")
         self.assertEqual(dash.out, self.run_here("predict", "model", stdin="boots\n\n").out)
+
+    # Answers say how likely a label is right. A threshold leaves out what is less likely, and is checked.
+    def test_probability(self):
+        labels = self.run_here("predict", "model", "boots").json()["labels"]
+        chances = [label["probability"] for label in labels]
+        self.assertEqual(chances, sorted(chances, reverse=True))
+        self.assertTrue(all(0 <= chance <= 1 for chance in chances), chances)
+        few = self.run_here("predict", "model", "boots", "--threshold", str(chances[0])).json()["labels"]
+        self.assertEqual(few, [label for label in labels if label["probability"] >= chances[0]])
+        alone = self.run_here("predict", "model", "boots", "--net-alone").json()["labels"]
+        self.assertIn("probability", alone[0])
+        self.refused(["predict", "model", "boots", "--threshold", "2"], "between 0 and 1", status=2)
+        done = self.run_here("train", "xmc", "data.train=train.jsonl", "train.steps=5", "predict.instances=false", "--out", "bare")
+        self.assertEqual(done.status, 0, done.err)
+        self.assertNotIn("probability", self.run_here("predict", "bare", "boots").json()["labels"][0])
+        self.refused(["predict", "bare", "boots", "--threshold", "0.5"], "no probabilities", status=2)
 
     # A JSON array is not taken for a text.
     def test_json_array(self):

@@ -38,6 +38,8 @@ struct OpenModel {
   std::string retrieval = "exact";
   std::optional<ModelNodes> nodes = {};  // nothing: this process has the model
   std::function<bool()> stop = {};       // asked while it waits for nodes; may be empty
+  // Labels with less probability are left out of answers; 0..1. Nothing: none is.
+  std::optional<double> threshold = {};
 };
 
 struct MeasureModel {

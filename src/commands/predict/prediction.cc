@@ -48,6 +48,15 @@ std::string number(double value) { return std::isfinite(value) ? fmt::format("{}
 
 }  // namespace
 
+Error no_probabilities() {
+  return {.kind = ErrorKind::kUsage,
+          .where = "--threshold",
+          .what = "the model gives no probabilities",
+          .got = "a model that was trained without held-out records, or by an earlier version",
+          .expected = "one that was calibrated on records which training held out",
+          .fix = "leave the flag out, or train again with predict.held_out=N"};
+}
+
 Result<sparse_engine::Retrieval> parse_retrieval(std::string_view word) {
   if (word == "exact") return sparse_engine::Retrieval::kExact;
   if (word == "lsh") return sparse_engine::Retrieval::kHashed;
@@ -136,9 +145,9 @@ Result<sparse_engine::Model> open_model(const run::NodeHost& host, const std::st
 }
 
 std::unique_ptr<PredictSession> PredictSession::create(
-    sparse_engine::Model model, std::size_t top,
+    sparse_engine::Model model, std::size_t top, std::optional<double> threshold,
     FunctionRef<std::unique_ptr<sparse_engine::Predictor>(const sparse_engine::Model& model)> make) {
-  std::unique_ptr<PredictSession> session(new PredictSession(std::move(model), top));
+  std::unique_ptr<PredictSession> session(new PredictSession(std::move(model), top, threshold));
   session->predictor_ = make(session->model_);
   return session;
 }
@@ -146,16 +155,23 @@ std::unique_ptr<PredictSession> PredictSession::create(
 Result<std::unique_ptr<PredictSession>> PredictSession::create(const run::NodeHost& host,
                                                                sparse_engine::Model model,
                                                                const Options& options) {
-  std::unique_ptr<PredictSession> session(new PredictSession(std::move(model), options.top));
+  std::unique_ptr<PredictSession> session(
+      new PredictSession(std::move(model), options.top, options.threshold));
   auto predictor = make_predictor(host, session->model_, options.scorer, options.retrieval);
   if (!predictor.ok()) return predictor.error();
+  const auto& fusion = session->model_.fusion;
+  const bool alone = options.scorer == Scorer::kNet || !session->model_.instances;
+  if (options.threshold && !(alone ? fusion.net_calibration : fusion.calibration)) return no_probabilities();
   session->predictor_ = std::move(*predictor);
   return session;
 }
 
 std::string PredictSession::render(std::span<const sparse_engine::Scored> ranked, std::size_t query) const {
   std::string json = "{\"labels\":[";
-  for (const sparse_engine::Scored& each : ranked) {
+  for (std::size_t i = 0; i < ranked.size(); ++i) {
+    const sparse_engine::Scored& each = ranked[i];
+    if (threshold_ && probability(query, i) < static_cast<float>(*threshold_))
+      break;  // those behind it have no more
     if (json.back() == '}') json += ',';
     json += fmt::format("{{\"label\":{}", each.id);
     if (each.id < model_.label_names.size()) {
@@ -163,7 +179,9 @@ std::string PredictSession::render(std::span<const sparse_engine::Scored> ranked
       json +=
           fmt::format(",\"name\":{}", name.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     }
-    json += fmt::format(",\"score\":{}}}", each.score);
+    json += fmt::format(",\"score\":{}", each.score);
+    if (!out_.probability.empty()) json += fmt::format(",\"probability\":{}", probability(query, i));
+    json += '}';
   }
   json += ']';
   if (unknown_[query] > 0) json += fmt::format(",\"unknown_features\":{}", unknown_[query]);

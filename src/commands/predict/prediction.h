@@ -35,6 +35,9 @@ enum class Scorer {
   kFrequent,     // the most frequent labels, whatever the query
 };
 
+// The error for a threshold on a model without probabilities.
+[[nodiscard]] Error no_probabilities();
+
 // "exact" or "lsh"; kUsage for another word.
 [[nodiscard]] Result<sparse_engine::Retrieval> parse_retrieval(std::string_view word);
 
@@ -81,7 +84,9 @@ class PredictSession final : public QuerySession {
     std::size_t top = 5;
     Scorer scorer = Scorer::kFused;
     sparse_engine::Retrieval retrieval = sparse_engine::Retrieval::kExact;
+    std::optional<double> threshold = {};  // labels with less probability are left out; 0..1
   };
+  // kUsage for a threshold where the model gives no probabilities.
   [[nodiscard]] static Result<std::unique_ptr<PredictSession>> create(const run::NodeHost& host,
                                                                       sparse_engine::Model model,
                                                                       const Options& options);
@@ -89,14 +94,15 @@ class PredictSession final : public QuerySession {
   // A session whose predictor lies in part on other nodes. It needs only the shape of the model's network.
   // `make` is called with the model in its final place.
   [[nodiscard]] static std::unique_ptr<PredictSession> create(
-      sparse_engine::Model model, std::size_t top,
+      sparse_engine::Model model, std::size_t top, std::optional<double> threshold,
       FunctionRef<std::unique_ptr<sparse_engine::Predictor>(const sparse_engine::Model& model)> make);
 
   // The line of a query:
-  //   {"labels":[{"label":NUMBER,"name":"...","score":..},...],"unknown_features":N,"nothing_known":true}
-  // "name" is there where the model has names. "unknown_features" is there when the model does not know N > 0
-  // words, names or numbers of the query. "nothing_known" is there when nothing of the query has a weight:
-  // the labels are then those of a blank query.
+  //   {"labels":[{"label":NUMBER,"name":"...","score":..,"probability":..},...],"unknown_features":N,
+  //    "nothing_known":true}
+  // "name" is there where the model has names, "probability" where it was calibrated. "unknown_features" is
+  // there when the model does not know N > 0 words, names or numbers of the query. "nothing_known" is there
+  // when nothing of the query has a weight: the labels are then those of a blank query.
   [[nodiscard]] Result<void> answer(std::span<const Query> queries,
                                     FunctionRef<void(std::string_view json)> sink) override;
   void answer_each(std::span<const Query> queries, std::size_t top,
@@ -108,15 +114,20 @@ class PredictSession final : public QuerySession {
   [[nodiscard]] std::string describe(const std::string& directory) const override;
 
  private:
-  PredictSession(sparse_engine::Model model, std::size_t top)
-      : model_(std::move(model)), parser_(model_), top_(top) {}
+  PredictSession(sparse_engine::Model model, std::size_t top, std::optional<double> threshold)
+      : model_(std::move(model)), parser_(model_), top_(top), threshold_(threshold) {}
   [[nodiscard]] std::string render(std::span<const sparse_engine::Scored> ranked, std::size_t query) const;
+  // How likely the i-th label of a query of the block is right. Requires that the model says so.
+  [[nodiscard]] float probability(std::size_t query, std::size_t i) const {
+    return out_.probability[query * out_.top_k + i];
+  }
   // Adds a query to the block.
   [[nodiscard]] Result<void> read(const Query& query);
 
   sparse_engine::Model model_;
   QueryParser parser_;
   std::size_t top_;
+  std::optional<double> threshold_;
   std::unique_ptr<sparse_engine::Predictor> predictor_;
   QueryBlock block_;
   std::vector<std::uint64_t> unknown_;  // unknown features of each query of the block

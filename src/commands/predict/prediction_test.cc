@@ -252,6 +252,55 @@ TEST(PredictSession, AnswersInOrder) {
   }
 }
 
+std::vector<nlohmann::json> answer_with(const run::NodeHost& host, const PredictSession::Options& options,
+                                        const sparse_engine::FusionOptions& fusion) {
+  sparse_engine::Model model = named_model();
+  model.fusion.calibration = fusion.calibration;
+  model.fusion.net_calibration = fusion.net_calibration;
+  auto session = PredictSession::create(host, std::move(model), options);
+  if (!session.ok()) return {};
+  std::vector<nlohmann::json> lines;
+  const std::vector<Query> queries = {{.text = R"({"features": {"feature 1": 1}})", .place = "a"}};
+  const auto done = (*session)->answer(
+      queries, [&lines](std::string_view line) { lines.push_back(nlohmann::json::parse(line)); });
+  EXPECT_TRUE(done.ok());
+  return lines;
+}
+
+// Probabilities fall with the scores, and do not depend on how many labels are asked for. A threshold leaves
+// out those below it. A model without a calibration has none, and refuses a threshold.
+TEST(PredictSession, TellsProbabilities) {
+  SimMachine machine;
+  const run::NodeHost host = machine.host();
+  const sparse_engine::Calibration calibration{.log = 1, .rest = 0.5F, .offset = 0.2F};
+  for (const Scorer scorer : {Scorer::kFused, Scorer::kNet}) {
+    const sparse_engine::FusionOptions fitted{.calibration = calibration, .net_calibration = calibration};
+    const auto five = answer_with(host, {.top = 5, .scorer = scorer}, fitted);
+    const auto two = answer_with(host, {.top = 2, .scorer = scorer}, fitted);
+    ASSERT_EQ(five.size(), 1U);
+    ASSERT_EQ(five[0]["labels"].size(), 5U);
+    double before = 1;
+    for (const auto& label : five[0]["labels"]) {
+      const double p = label["probability"];
+      EXPECT_LE(p, before);
+      EXPECT_GE(p, 0);
+      before = p;
+    }
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(two[0]["labels"][i], five[0]["labels"][i]);
+    const double third = five[0]["labels"][2]["probability"];
+    const double second = five[0]["labels"][1]["probability"];
+    ASSERT_LT(third, second);
+    const auto some =
+        answer_with(host, {.top = 5, .scorer = scorer, .threshold = (second + third) / 2}, fitted);
+    ASSERT_EQ(some[0]["labels"].size(), 2U);
+    const auto none = answer_with(host, {.top = 5, .scorer = scorer, .threshold = 1}, fitted);
+    EXPECT_TRUE(none[0]["labels"].empty());
+    const auto plain = answer_with(host, {.top = 5, .scorer = scorer}, {});
+    EXPECT_FALSE(plain[0]["labels"][0].contains("probability"));
+    EXPECT_TRUE(answer_with(host, {.top = 5, .scorer = scorer, .threshold = 0.5}, {}).empty());
+  }
+}
+
 // A query that cannot be read ends the answers. Those before it are answered, and the error has its place.
 TEST(PredictSession, StopsAtABadQuery) {
   SimMachine machine;

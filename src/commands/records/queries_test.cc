@@ -66,6 +66,32 @@ TEST(Queries, Numbers) {
   expect_entries(model, "{\"features\": {}}", {});
 }
 
+// What the model does not know of a query is counted, for this query alone: numbers, names and words. Nothing
+// is known of a blank line. A JSON array is no query.
+TEST(Queries, CountsTheUnknown) {
+  const sparse_engine::Model numbers = plain_model();
+  const sparse_engine::Model names = plain_model(true);
+  const sparse_engine::Model texts = plain_model(false, true);
+  const auto unknown = [](const sparse_engine::Model& model, std::string_view line) {
+    QueryParser parser(model);
+    QueryBlock block;
+    EXPECT_TRUE(parser.add(line, "before", block).ok());
+    EXPECT_TRUE(parser.add(line, "here", block).ok());
+    return parser.unknown_of_last();
+  };
+  EXPECT_EQ(unknown(numbers, "1:1 9:1 100:2"), 2U);
+  EXPECT_EQ(unknown(numbers, "{\"features\": [[9, 1]]}"), 1U);
+  EXPECT_EQ(unknown(names, R"({"features": {"feature 1": 1, "x": 1, "y": 1}})"), 2U);
+  EXPECT_EQ(unknown(texts, "zapatos de cuero"), 3U);
+  for (const auto* model : {&numbers, &names, &texts}) {
+    for (const std::string_view blank : {"", " \t", "\r"}) {
+      expect_entries(*model, blank, {});
+      EXPECT_EQ(unknown(*model, blank), 0U);
+    }
+    expect_error(*model, R"([{"text": "a"}])", ErrorKind::kBadData, "here");
+  }
+}
+
 // A session is names between blanks, the newest last. Unknown items are left out and
 // counted. JSON text means the same.
 TEST(Queries, Sessions) {

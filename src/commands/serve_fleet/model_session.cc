@@ -21,6 +21,7 @@ constexpr double kUntilTold = 1e8;
 struct FleetModel {
   sparse_engine::Model model;  // without its network
   std::unique_ptr<ServingFleet> fleet;
+  bool fuses = false;  // with the training records
 };
 
 // Starts the nodes of a model, and returns when they are ready.
@@ -56,16 +57,16 @@ Result<FleetModel> open_fleet(const run::NodeHost& host, const OpenModel& wanted
        .joined_at = nodes.joined_at,
        .stop = wanted.stop});
   if (!fleet.ok()) return fleet.error();
-  return FleetModel{.model = *std::move(model), .fleet = *std::move(fleet)};
+  return FleetModel{.model = *std::move(model), .fleet = *std::move(fleet), .fuses = fuses};
 }
 
 // A session with the nodes that it asks.
 class FleetSession final : public QuerySession {
  public:
-  FleetSession(FleetModel opened, std::size_t top)
+  FleetSession(FleetModel opened, std::size_t top, std::optional<double> threshold)
       : fleet_(std::move(opened.fleet)),
         session_(PredictSession::create(
-            std::move(opened.model), top,
+            std::move(opened.model), top, threshold,
             [this](const sparse_engine::Model& model) { return fleet_predictor(*fleet_, model); })) {}
 
   Result<void> answer(std::span<const Query> queries,
@@ -130,14 +131,18 @@ Result<std::unique_ptr<QuerySession>> open_session(const run::NodeHost& host, co
   if (wanted.nodes) {
     auto opened = open_fleet(host, wanted, *retrieval);
     if (!opened.ok()) return opened.error();
-    return Opened(std::make_unique<FleetSession>(*std::move(opened), wanted.top));
+    const auto& fusion = opened->model.fusion;
+    if (wanted.threshold && !(opened->fuses ? fusion.calibration : fusion.net_calibration))
+      return no_probabilities();
+    return Opened(std::make_unique<FleetSession>(*std::move(opened), wanted.top, wanted.threshold));
   }
   auto model = open_model(host, wanted.directory);
   if (!model.ok()) return model.error();
   auto session = PredictSession::create(host, std::move(*model),
                                         {.top = wanted.top,
                                          .scorer = wanted.net_alone ? Scorer::kNet : Scorer::kFused,
-                                         .retrieval = *retrieval});
+                                         .retrieval = *retrieval,
+                                         .threshold = wanted.threshold});
   if (!session.ok()) return session.error();
   return Opened(*std::move(session));
 }

@@ -7,6 +7,7 @@
 
 #include "commands/records/record_import.h"
 #include "commands/records/weighting_choice.h"
+#include "engines/sparse/predict/calibration.h"
 #include "engines/sparse/predict/fusion_learning.h"
 #include "engines/sparse/train/model_assembly.h"
 #include "run/progress.h"
@@ -67,6 +68,14 @@ Result<void> RecordSamples::complete(sparse_engine::Model& model) const {
   host_.say(fmt::format("weights of prediction, from {} held-out records: {} (loss {:.3f}, before {:.3f})",
                         run::human_count((*fitted).records), sparse_engine::describe(model.fusion.weights),
                         (*fitted).loss, (*fitted).loss_before));
+  for (const bool alone : {false, true}) {
+    const sparse_engine::PredictParts parts =
+        alone ? sparse_engine::kNetAlone : sparse_engine::default_options(model).parts;
+    const auto calibration =
+        sparse_engine::learn_calibration(model, parts, *records_, *hold_out_, host_.kernels, host_.compute);
+    if (!calibration.ok()) return calibration.error();
+    (alone ? model.fusion.net_calibration : model.fusion.calibration) = *calibration;
+  }
   sparse_engine::replace_records(model, *records_, host_.kernels, host_.compute);
   return {};
 }

@@ -3,10 +3,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 namespace gossamer::sparse_engine {
+
+float Calibration::probability(float share) const {
+  // Beyond these a float's rounding would decide.
+  constexpr float kLeast = 1e-7F;
+  const float q = std::clamp(share, kLeast, 1 - kLeast);
+  const float logit = offset + log * std::log(q) - rest * std::log1p(-q);
+  return 1 / (1 + std::exp(-logit));
+}
 
 std::string describe(const FusionVector& weights) {
   std::string out;

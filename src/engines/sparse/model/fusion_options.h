@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -41,6 +42,22 @@ inline constexpr FusionVector kDefaultFusionWeights{{0.3F, 2.2F, 0.2F, 0.2F, 0.1
 // At most so many labels from the net, or rows per cosine.
 inline constexpr std::uint32_t kMaxListed = 10000;
 
+// How likely a label is right, from its share q of the softmax over a query's candidates:
+//
+//   ln(p / (1 - p)) = offset + log ln(q) - rest ln(1 - q)
+//
+// (beta calibration: Kull, Silva Filho and Flach, AISTATS 2017). `log` and `rest` are at least 0, so the
+// order of labels stays. Fitted on records that training held out (predict/calibration.h).
+struct Calibration {
+  float log = 1;
+  float rest = 1;
+  float offset = 0;
+
+  // Requires 0 <= share <= 1. Between 0 and 1.
+  [[nodiscard]] float probability(float share) const;
+  bool operator==(const Calibration&) const = default;
+};
+
 struct FusionOptions {
   std::uint32_t candidates = 100;                // labels taken from the net, 1..10000
   std::uint32_t neighbours = 100;                // training rows taken per cosine, 1..10000
@@ -50,6 +67,9 @@ struct FusionOptions {
   float hidden_vote_power = 8;                   // 0..64
   float mixed_vote_power = 8;                    // 0..64
   float vote_floor = 1e-3F;                      // > 0
+  // Calibrations of all views together, and of the net alone. Nothing: the model gives no probabilities.
+  std::optional<Calibration> calibration = {};
+  std::optional<Calibration> net_calibration = {};
 
   bool operator==(const FusionOptions&) const = default;
 };

@@ -131,6 +131,7 @@ TEST(ModelFile, RoundTrip) {
         model.weighting.idf.clear();
         model.activation = kernels::Activation::kTanh;
         model.fusion.weights[FusionTerm::kCentroid] = -0.1F;
+        model.fusion.calibration = Calibration{.log = 0.7F, .rest = 0, .offset = -1.25F};
         model.neighbours = {.idf_power = 0.7F, .pivot = 0.1F, .local_scaling = 0.4F};
       }
       save(disk, model, {.max_shard_bytes = limit});
@@ -338,6 +339,7 @@ TEST(ModelFile, RefusesFieldsThatLie) {
        [](Json& j) { j["instances"]["weighting"]["local_scaling"] = -1; }},
       {"instances.weighting.idf_power", [](Json& j) { j["instances"]["weighting"]["idf_power"] = -1; }},
       {"instances.weighting.counts", [](Json& j) { j["instances"]["weighting"]["counts"] = "loud"; }},
+      {"fusion.net_calibration.log", [](Json& j) { j["fusion"]["net_calibration"] = {{"rest", 1}}; }},
       {"fusion.vote_floor", [](Json& j) { j["fusion"]["vote_floor"] = "nan"; }},
       {"featurizer.subword_max", [](Json& j) { j["featurizer"]["subword_max"] = 17; }},
       {"featurizer.subword_max", [](Json& j) { j["featurizer"]["subword_max"] = 2; }},

@@ -133,6 +133,20 @@ constexpr std::array<FusionNumber, 5> kFusionNumbers = {{
     {"vote_floor", &FusionOptions::vote_floor},
 }};
 
+// Absent in models of earlier versions, and where nothing was held out.
+struct CalibrationName {
+  const char* name;
+  std::optional<Calibration> FusionOptions::* member;
+};
+constexpr std::array<CalibrationName, 2> kCalibrations = {
+    {{"calibration", &FusionOptions::calibration}, {"net_calibration", &FusionOptions::net_calibration}}};
+struct CalibrationNumber {
+  const char* name;
+  float Calibration::* member;
+};
+constexpr std::array<CalibrationNumber, 3> kCalibrationNumbers = {
+    {{"log", &Calibration::log}, {"rest", &Calibration::rest}, {"offset", &Calibration::offset}}};
+
 // The shortest digits that give the same float back; those of the double would be longer.
 Json short_number(float value) { return Json::parse(fmt::format("{}", value), nullptr, false); }
 
@@ -141,6 +155,11 @@ Json fusion_json(const FusionOptions& fusion) {
   for (const auto& [name, member] : kFusionNumbers) json[name] = short_number(fusion.*member);
   for (std::size_t term = 0; term < kFusionTerms; ++term) {
     json["weights"][std::string(kFusionTermNames[term])] = short_number(fusion.weights.value[term]);
+  }
+  for (const auto& [name, member] : kCalibrations) {
+    if (!(fusion.*member)) continue;
+    for (const auto& [number, value] : kCalibrationNumbers)
+      json[name][number] = short_number((*(fusion.*member)).*value);
   }
   return json;
 }
@@ -219,6 +238,16 @@ Result<FusionOptions> parse_fusion(const std::string& path, const Json& json) {
     fusion.weights.value[term] = weights.number(std::string(kFusionTermNames[term]).c_str());
   }
   if (weights.error()) return *weights.error();
+  for (const auto& [name, member] : kCalibrations) {
+    if (!json.contains(name)) continue;
+    Fields fields_of(path, json[name], fmt::format("fusion.{}.", name));
+    Calibration calibration;
+    for (const auto& [number, value] : kCalibrationNumbers) calibration.*value = fields_of.number(number);
+    if (calibration.log < 0) fields_of.fail("log", fmt::format("{}", calibration.log), "at least 0");
+    if (calibration.rest < 0) fields_of.fail("rest", fmt::format("{}", calibration.rest), "at least 0");
+    if (fields_of.error()) return *fields_of.error();
+    fusion.*member = calibration;
+  }
   if (auto valid = validate(fusion); !valid.ok()) {
     Error error = valid.error();
     error.kind = ErrorKind::kBadData;

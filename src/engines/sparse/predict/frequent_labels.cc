@@ -25,6 +25,8 @@ class FrequentLabels final : public Predictor {
     out.top_k = top_k;
     out.count.assign(queries.rows(), static_cast<std::uint32_t>(count));
     out.entries.resize(queries.rows() * top_k);
+    out.share.clear();
+    out.probability.clear();
     for (std::size_t q = 0; q < queries.rows(); ++q) {
       std::copy_n(ranking_.begin(), count, out.entries.begin() + static_cast<std::ptrdiff_t>(q * top_k));
     }

@@ -113,6 +113,44 @@ FusionVector Fusion::terms_of(std::size_t slot, const QueryViews& views) const {
   return terms;
 }
 
+double Fusion::softmax_scale() const {
+  const float weight = options_.weights[FusionTerm::kNet];
+  return parts_.need_instances() || !(weight > 0) ? 1 : 1 / static_cast<double>(weight);
+}
+
+// The net alone may have named more candidates for a long list: those beyond the usual number do not count.
+void Fusion::sum_up_candidates() {
+  const std::size_t most = parts_.need_instances() ? ranked_.size() : options_.candidates;
+  const std::size_t count = std::min<std::size_t>(most, ranked_.size());
+  if (count < ranked_.size()) {
+    const auto middle = ranked_.begin() + static_cast<std::ptrdiff_t>(count);
+    std::nth_element(ranked_.begin(), middle, ranked_.end(), ranks_before);
+  }
+  const double scale = softmax_scale();
+  double best = -std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < count; ++i)
+    best = std::max(best, scale * static_cast<double>(ranked_[i].score));
+  double sum = 0;
+  // In the order of labels, so that the sum does not depend on how candidates were found.
+  std::sort(ranked_.begin(), ranked_.begin() + static_cast<std::ptrdiff_t>(count),
+            [](const Scored& a, const Scored& b) { return a.id < b.id; });
+  for (std::size_t i = 0; i < count; ++i)
+    sum += std::exp(scale * static_cast<double>(ranked_[i].score) - best);
+  log_partition_ = count > 0 ? best + std::log(sum) : 0;
+}
+
+float Fusion::share(float score) const {
+  return static_cast<float>(
+      std::min(1.0, std::exp(softmax_scale() * static_cast<double>(score) - log_partition_)));
+}
+
+std::optional<float> Fusion::probability(float score) const {
+  const bool all = parts_ == PredictParts();
+  const auto& calibration = all ? options_.calibration : options_.net_calibration;
+  if (!calibration || !(all || parts_ == kNetAlone)) return std::nullopt;
+  return calibration->probability(share(score));
+}
+
 std::size_t Fusion::rank(const QueryViews& views, std::size_t top_k, std::span<Scored> out,
                          std::span<FusionVector> terms) {
   CHECK(top_k >= 1 && out.size() >= top_k, top_k, out.size());
@@ -137,6 +175,7 @@ std::size_t Fusion::rank(const QueryViews& views, std::size_t top_k, std::span<S
     ranked_.push_back({slots_.ids()[slot], score});
     if (!terms.empty()) terms_.push_back(of_label);
   }
+  sum_up_candidates();
   const std::size_t count = std::min(top_k, ranked_.size());
   const auto middle = ranked_.begin() + static_cast<std::ptrdiff_t>(count);
   std::partial_sort(ranked_.begin(), middle, ranked_.end(), ranks_before);

@@ -25,6 +25,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -102,6 +103,11 @@ class Fusion {
   // it is empty. Requires out.size() >= top_k, and the same for non-empty terms. Returns how many.
   std::size_t rank(const QueryViews& views, std::size_t top_k, std::span<Scored> out,
                    std::span<FusionVector> terms = {});
+  // The probability that a label of the query that was ranked last is right, from its score. It does not
+  // depend on top_k. Nothing where the options have no calibration for these parts.
+  [[nodiscard]] std::optional<float> probability(float score) const;
+  // The share of the softmax over the candidates.
+  [[nodiscard]] float share(float score) const;
 
  private:
   struct Candidate {
@@ -117,6 +123,9 @@ class Fusion {
   [[nodiscard]] std::span<const std::uint32_t> labels_of(std::uint32_t row, const QueryViews& views) const;
   [[nodiscard]] float net_score(std::uint32_t label, const QueryViews& views) const;
   [[nodiscard]] float centroid_cosine(std::uint32_t label, const QueryViews& views) const;
+  // What the softmax multiplies scores by. The net alone is asked at its own scale.
+  [[nodiscard]] double softmax_scale() const;
+  void sum_up_candidates();
   [[nodiscard]] FusionVector terms_of(std::size_t slot, const QueryViews& views) const;
 
   FusionOptions options_;
@@ -127,6 +136,7 @@ class Fusion {
   std::vector<FusionVector> terms_;    // by slot
   std::vector<double> votes_;          // by row of one list
   std::vector<Scored> ranked_;
+  double log_partition_ = 0;
 };
 
 }  // namespace gossamer::sparse_engine

@@ -228,6 +228,7 @@ void FusedPredictor::rank(const Block& block, std::size_t q, std::span<const flo
   };
   out.count[at] =
       static_cast<std::uint32_t>(worker.fusion.rank(views, out.top_k, mine(out.entries), mine(out.terms)));
+  out.take_shares(worker.fusion, at);
 }
 
 // Ranks some queries of the block, kIndexQueries at a time.
@@ -249,6 +250,8 @@ Result<void> FusedPredictor::predict(const data::SparseRows& queries, std::size_
   out.count.assign(queries.rows(), 0);
   out.entries.assign(queries.rows() * top_k, {});
   out.terms.assign(out.with_terms ? out.entries.size() : 0, {});
+  out.share.assign(out.entries.size(), 0);
+  out.probability.assign(has_probabilities(options_) ? out.entries.size() : 0, 0);
   // The net alone can name any number of labels. In a fusion it names as many as the options say.
   const bool alone = !options_.parts.need_instances();
   const std::size_t candidates =
@@ -280,6 +283,13 @@ Error cannot_use(std::string what, std::string got, std::string expected, std::s
 }
 
 }  // namespace
+
+void PredictionBlock::take_shares(const Fusion& fusion, std::size_t q) {
+  for (std::size_t i = q * top_k; i < q * top_k + count[q]; ++i) {
+    share[i] = fusion.share(entries[i].score);
+    if (!probability.empty()) probability[i] = fusion.probability(entries[i].score).value_or(0);
+  }
+}
 
 PredictOptions default_options(const Model& model) {
   return {.fusion = model.fusion, .parts = model.instances ? PredictParts{} : kNetAlone};

@@ -43,6 +43,12 @@ struct PredictOptions {
   Retrieval retrieval = Retrieval::kExact;
 };
 
+// Whether answers have probabilities.
+[[nodiscard]] inline bool has_probabilities(const PredictOptions& options) {
+  return options.parts == PredictParts() ? options.fusion.calibration.has_value()
+                                         : options.parts == kNetAlone && options.fusion.net_calibration;
+}
+
 // The options of a model: all parts with its own fusion when it holds training rows, else the net alone.
 [[nodiscard]] PredictOptions default_options(const Model& model);
 
@@ -53,6 +59,13 @@ struct PredictionBlock {
   std::vector<std::uint32_t> count;
   std::vector<Scored> entries;
   std::vector<FusionVector> terms;  // as entries; empty unless wanted, and from predictors without fusion
+  // As entries: how likely each label is right (Calibration), and its share of the softmax. Both are empty
+  // from predictors without fusion; probabilities also where the model has no calibration.
+  std::vector<float> probability;
+  std::vector<float> share;
+
+  // Takes what the fusion says of the entries of query q.
+  void take_shares(const Fusion& fusion, std::size_t q);
 
   [[nodiscard]] std::size_t queries() const { return count.size(); }
   // Best first. Requires q < queries().

@@ -31,6 +31,10 @@ class FleetPredictor final : public Predictor {
     out.count.assign(queries.rows(), 0);
     out.entries.assign(queries.rows() * top_k, {});
     out.terms.clear();
+    out.share.assign(out.entries.size(), 0);
+    const bool known =
+        has_probabilities({.fusion = model_.fusion, .parts = fuses_ ? PredictParts() : kNetAlone});
+    out.probability.assign(known ? out.entries.size() : 0, 0);
     for (std::size_t first = 0; first < queries.rows(); first += kQueryBlock) {
       const std::size_t end = std::min(first + kQueryBlock, queries.rows());
       if (auto answered = answer(queries, {first, end}, out); !answered.ok()) return answered;
@@ -56,6 +60,7 @@ class FleetPredictor final : public Predictor {
     for (std::size_t q = 0; q < found->net.size(); ++q) {
       const auto mine = std::span(out.entries).subspan((range.begin + q) * out.top_k, out.top_k);
       out.count[range.begin + q] = static_cast<std::uint32_t>(rank(*found, q, mine));
+      out.take_shares(fusion_, range.begin + q);
     }
     return {};
   }

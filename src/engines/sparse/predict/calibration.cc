@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/sparse/predict/calibration.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+
+#include <Eigen/Cholesky>
+
+#include "base/check.h"
+#include "engines/sparse/predict/predictor.h"
+
+namespace gossamer::sparse_engine {
+namespace {
+
+constexpr std::size_t kQueriesAtOnce = 512;
+constexpr int kMostSteps = 100;
+// Keeps the fit finite where the shares part right from wrong labels.
+constexpr double kRidge = 1e-4;
+constexpr double kLeastShare = 1e-7;  // as Calibration::probability() has it
+
+using Vector = Eigen::Vector3d;
+using Matrix = Eigen::Matrix3d;
+using Used = std::array<bool, 3>;  // log, rest, offset
+
+Vector inputs(float share) {
+  const double q = std::clamp(static_cast<double>(share), kLeastShare, 1 - kLeastShare);
+  return {std::log(q), -std::log1p(-q), 1};
+}
+
+struct Objective {
+  double loss = 0;
+  Vector gradient = Vector::Zero();
+  Matrix curvature = Matrix::Zero();
+};
+
+Objective evaluate(const CalibrationExamples& examples, const Vector& weights) {
+  Objective at;
+  for (std::size_t i = 0; i < examples.share.size(); ++i) {
+    const Vector x = inputs(examples.share[i]);
+    const double z = weights.dot(x);
+    const double p = 1 / (1 + std::exp(-z));
+    const double y = examples.correct[i];
+    at.loss += std::max(z, 0.0) - y * z + std::log1p(std::exp(-std::abs(z)));
+    at.gradient += (p - y) * x;
+    at.curvature += p * (1 - p) * x * x.transpose();
+  }
+  const auto n = static_cast<double>(examples.share.size());
+  at.loss = at.loss / n + kRidge * weights.squaredNorm();
+  at.gradient = at.gradient / n + 2 * kRidge * weights;
+  at.curvature = at.curvature / n + 2 * kRidge * Matrix::Identity();
+  return at;
+}
+
+// Newton's method over the inputs that are used; the others' weights stay 0.
+Vector fit(const CalibrationExamples& examples, const Used& used) {
+  Vector weights = Vector::Zero();
+  Objective at = evaluate(examples, weights);
+  for (int step = 0; step < kMostSteps; ++step) {
+    Vector gradient = at.gradient;
+    Matrix curvature = at.curvature;
+    for (int i = 0; i < 3; ++i) {
+      if (used[static_cast<std::size_t>(i)]) continue;
+      gradient[i] = 0;
+      curvature.row(i).setZero();
+      curvature.col(i).setZero();
+      curvature(i, i) = 1;
+    }
+    const Vector direction = -curvature.ldlt().solve(gradient);
+    double length = 1;
+    Objective there = evaluate(examples, weights + direction);
+    while (length > 1e-6 && !(there.loss < at.loss)) {
+      length /= 2;
+      there = evaluate(examples, weights + length * direction);
+    }
+    if (!(there.loss < at.loss)) break;
+    const double gain = at.loss - there.loss;
+    weights += length * direction;
+    at = there;
+    if (gain < 1e-12) break;
+  }
+  return weights;
+}
+
+}  // namespace
+
+std::optional<Calibration> fit_calibration(const CalibrationExamples& examples) {
+  CHECK(examples.share.size() == examples.correct.size(), examples.share.size(), examples.correct.size());
+  const auto right = static_cast<std::size_t>(std::ranges::count(examples.correct, 1));
+  if (right == 0 || right == examples.correct.size()) return std::nullopt;
+  Used used = {true, true, true};
+  Vector weights = fit(examples, used);
+  // A falling part would turn the order of labels round, so it is left out.
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (weights[static_cast<int>(i)] >= 0) continue;
+    used[i] = false;
+    weights = fit(examples, used);
+  }
+  return Calibration{.log = static_cast<float>(std::max(0.0, weights[0])),
+                     .rest = static_cast<float>(std::max(0.0, weights[1])),
+                     .offset = static_cast<float>(weights[2])};
+}
+
+double calibration_error(const CalibrationExamples& examples, const Calibration& calibration,
+                         std::size_t bins) {
+  struct Bin {
+    double right = 0;
+    double probability = 0;
+  };
+  std::vector<Bin> sums(bins);
+  for (std::size_t i = 0; i < examples.share.size(); ++i) {
+    const auto p = static_cast<double>(calibration.probability(examples.share[i]));
+    Bin& bin = sums[std::min(bins - 1, static_cast<std::size_t>(p * static_cast<double>(bins)))];
+    bin.right += examples.correct[i];
+    bin.probability += p;
+  }
+  double error = 0;
+  for (const Bin& bin : sums) error += std::abs(bin.right - bin.probability);
+  return examples.share.empty() ? 0 : error / static_cast<double>(examples.share.size());
+}
+
+Result<std::optional<Calibration>> learn_calibration(const Model& model, const PredictParts& parts,
+                                                     const data::Dataset& dataset,
+                                                     const data::HoldOut& hold_out,
+                                                     const kernels::Kernels& kernels,
+                                                     host::Compute& compute) {
+  PredictOptions options = default_options(model);
+  options.parts = parts;
+  auto predictor = Predictor::create(model, kernels, compute, options);
+  if (!predictor.ok()) return predictor.error();
+  CalibrationExamples examples;
+  PredictionBlock block;
+  for (std::uint64_t first = 0; first < hold_out.held(); first += kQueriesAtOnce) {
+    const std::uint64_t count = std::min<std::uint64_t>(kQueriesAtOnce, hold_out.held() - first);
+    std::vector<std::uint32_t> begin = {0};
+    std::vector<std::uint32_t> index;
+    std::vector<float> value;
+    for (std::uint64_t i = first; i < first + count; ++i) {
+      const data::SparseRow row = dataset.record(hold_out.held_record(i)).features;
+      index.insert(index.end(), row.index.begin(), row.index.end());
+      value.insert(value.end(), row.value.begin(), row.value.end());
+      begin.push_back(static_cast<std::uint32_t>(index.size()));
+    }
+    if (auto done = (*predictor)->predict({begin, index, value}, kCalibrated, block); !done.ok())
+      return done.error();
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const data::Record record = dataset.record(hold_out.held_record(first + i));
+      if (record.labels.empty()) continue;
+      const auto ranked = block.row(i);
+      for (std::size_t c = 0; c < ranked.size(); ++c) {
+        examples.share.push_back(block.share[i * kCalibrated + c]);
+        examples.correct.push_back(std::ranges::binary_search(record.labels, ranked[c].id) ? 1 : 0);
+      }
+    }
+  }
+  return fit_calibration(examples);
+}
+
+}  // namespace gossamer::sparse_engine

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fits a Calibration (model/fusion_options.h) on records that training held out: a logistic regression of
+// "the record has this label" on ln(q) and -ln(1 - q), q the label's share of the softmax. The best
+// kCalibrated labels of each record are the examples, as people look at these.
+//
+// Thread rule: fit_calibration() is a pure function; learn_calibration() is called by the owner of the
+// Compute. Results do not depend on the number of workers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "engines/sparse/model/fusion_options.h"
+#include "engines/sparse/model/model.h"
+#include "engines/sparse/predict/fusion.h"
+#include "host/api/compute.h"
+#include "kernels/kernels.h"
+#include "learn/data/dataset.h"
+#include "learn/data/hold_out.h"
+
+namespace gossamer::sparse_engine {
+
+inline constexpr std::size_t kCalibrated = 5;
+
+struct CalibrationExamples {
+  std::vector<float> share;           // 0..1
+  std::vector<std::uint8_t> correct;  // 1: the record has the label
+};
+
+// Nothing without examples of both kinds.
+[[nodiscard]] std::optional<Calibration> fit_calibration(const CalibrationExamples& examples);
+
+// The mean over the examples of |how many are right - their mean probability|, in `bins` bins of equal width
+// (expected calibration error; 0..1).
+[[nodiscard]] double calibration_error(const CalibrationExamples& examples, const Calibration& calibration,
+                                       std::size_t bins = 10);
+
+// Fits the calibration of these parts. `model` is as learn_fusion_weights() takes it, with its final weights.
+[[nodiscard]] Result<std::optional<Calibration>> learn_calibration(
+    const Model& model, const PredictParts& parts, const data::Dataset& dataset,
+    const data::HoldOut& hold_out, const kernels::Kernels& kernels, host::Compute& compute);
+
+}  // namespace gossamer::sparse_engine
