@@ -370,7 +370,7 @@ class TrainNodes(WithNodes):
         for member in status["members"]:
             self.assertGreater(member["step_bytes"], 0)
         text = program.run("status", f"{out}/nodes/coordinator").out
-        self.assertRegex(text, r"step \d+  loss \d+\.\d{3}")
+        self.assertRegex(text, r"step \d+ of 30000  loss \d+\.\d{3}")
         self.assertRegex(text, r"each node sends \d.* for a step, and \d.* beside it")
         running.signal(signal.SIGINT)
         self.assertEqual(running.finish().status, 130)
