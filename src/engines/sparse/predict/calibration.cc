@@ -14,31 +14,31 @@
 namespace gossamer::sparse_engine {
 namespace {
 
-constexpr std::size_t kQueriesAtOnce = 512;
-constexpr int kMostSteps = 100;
+constexpr std::size_t kCalibratedAtOnce = 512;
+constexpr int kMostNewtonSteps = 100;
 // Keeps the fit finite where the shares part right from wrong labels.
-constexpr double kRidge = 1e-4;
-constexpr double kLeastShare = 1e-7;  // as Calibration::probability() has it
+constexpr double kCalibrationRidge = 1e-4;
+constexpr double kShareMargin = 1e-7;  // as Calibration::probability() has it
 
-using Vector = Eigen::Vector3d;
-using Matrix = Eigen::Matrix3d;
-using Used = std::array<bool, 3>;  // log, rest, offset
+using Triple = Eigen::Vector3d;
+using TripleSquare = Eigen::Matrix3d;
+using UsedInputs = std::array<bool, 3>;  // log, rest, offset
 
-Vector inputs(float share) {
-  const double q = std::clamp(static_cast<double>(share), kLeastShare, 1 - kLeastShare);
+Triple calibration_inputs(float share) {
+  const double q = std::clamp(static_cast<double>(share), kShareMargin, 1 - kShareMargin);
   return {std::log(q), -std::log1p(-q), 1};
 }
 
-struct Objective {
+struct LogLoss {
   double loss = 0;
-  Vector gradient = Vector::Zero();
-  Matrix curvature = Matrix::Zero();
+  Triple gradient = Triple::Zero();
+  TripleSquare curvature = TripleSquare::Zero();
 };
 
-Objective evaluate(const CalibrationExamples& examples, const Vector& weights) {
-  Objective at;
+LogLoss log_loss(const CalibrationExamples& examples, const Triple& weights) {
+  LogLoss at;
   for (std::size_t i = 0; i < examples.share.size(); ++i) {
-    const Vector x = inputs(examples.share[i]);
+    const Triple x = calibration_inputs(examples.share[i]);
     const double z = weights.dot(x);
     const double p = 1 / (1 + std::exp(-z));
     const double y = examples.correct[i];
@@ -47,19 +47,19 @@ Objective evaluate(const CalibrationExamples& examples, const Vector& weights) {
     at.curvature += p * (1 - p) * x * x.transpose();
   }
   const auto n = static_cast<double>(examples.share.size());
-  at.loss = at.loss / n + kRidge * weights.squaredNorm();
-  at.gradient = at.gradient / n + 2 * kRidge * weights;
-  at.curvature = at.curvature / n + 2 * kRidge * Matrix::Identity();
+  at.loss = at.loss / n + kCalibrationRidge * weights.squaredNorm();
+  at.gradient = at.gradient / n + 2 * kCalibrationRidge * weights;
+  at.curvature = at.curvature / n + 2 * kCalibrationRidge * TripleSquare::Identity();
   return at;
 }
 
 // Newton's method over the inputs that are used; the others' weights stay 0.
-Vector fit(const CalibrationExamples& examples, const Used& used) {
-  Vector weights = Vector::Zero();
-  Objective at = evaluate(examples, weights);
-  for (int step = 0; step < kMostSteps; ++step) {
-    Vector gradient = at.gradient;
-    Matrix curvature = at.curvature;
+Triple fit_logistic(const CalibrationExamples& examples, const UsedInputs& used) {
+  Triple weights = Triple::Zero();
+  LogLoss at = log_loss(examples, weights);
+  for (int step = 0; step < kMostNewtonSteps; ++step) {
+    Triple gradient = at.gradient;
+    TripleSquare curvature = at.curvature;
     for (int i = 0; i < 3; ++i) {
       if (used[static_cast<std::size_t>(i)]) continue;
       gradient[i] = 0;
@@ -67,12 +67,12 @@ Vector fit(const CalibrationExamples& examples, const Used& used) {
       curvature.col(i).setZero();
       curvature(i, i) = 1;
     }
-    const Vector direction = -curvature.ldlt().solve(gradient);
+    const Triple direction = -curvature.ldlt().solve(gradient);
     double length = 1;
-    Objective there = evaluate(examples, weights + direction);
+    LogLoss there = log_loss(examples, weights + direction);
     while (length > 1e-6 && !(there.loss < at.loss)) {
       length /= 2;
-      there = evaluate(examples, weights + length * direction);
+      there = log_loss(examples, weights + length * direction);
     }
     if (!(there.loss < at.loss)) break;
     const double gain = at.loss - there.loss;
@@ -89,13 +89,13 @@ std::optional<Calibration> fit_calibration(const CalibrationExamples& examples) 
   CHECK(examples.share.size() == examples.correct.size(), examples.share.size(), examples.correct.size());
   const auto right = static_cast<std::size_t>(std::ranges::count(examples.correct, 1));
   if (right == 0 || right == examples.correct.size()) return std::nullopt;
-  Used used = {true, true, true};
-  Vector weights = fit(examples, used);
+  UsedInputs used = {true, true, true};
+  Triple weights = fit_logistic(examples, used);
   // A falling part would turn the order of labels round, so it is left out.
   for (std::size_t i = 0; i < 2; ++i) {
     if (weights[static_cast<int>(i)] >= 0) continue;
     used[i] = false;
-    weights = fit(examples, used);
+    weights = fit_logistic(examples, used);
   }
   return Calibration{.log = static_cast<float>(std::max(0.0, weights[0])),
                      .rest = static_cast<float>(std::max(0.0, weights[1])),
@@ -131,8 +131,8 @@ Result<std::optional<Calibration>> learn_calibration(const Model& model, const P
   if (!predictor.ok()) return predictor.error();
   CalibrationExamples examples;
   PredictionBlock block;
-  for (std::uint64_t first = 0; first < hold_out.held(); first += kQueriesAtOnce) {
-    const std::uint64_t count = std::min<std::uint64_t>(kQueriesAtOnce, hold_out.held() - first);
+  for (std::uint64_t first = 0; first < hold_out.held(); first += kCalibratedAtOnce) {
+    const std::uint64_t count = std::min<std::uint64_t>(kCalibratedAtOnce, hold_out.held() - first);
     std::vector<std::uint32_t> begin = {0};
     std::vector<std::uint32_t> index;
     std::vector<float> value;
