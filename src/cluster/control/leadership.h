@@ -70,7 +70,7 @@ struct LedMember {
   std::optional<Instant> died;              // since then it seems dead
   Instant deadline;                         // until then it must have said Here
   Instant last_sign;                        // of life; before it came: when it was expected
-  bool spared = false;                      // it seems dead, and is not fenced for now
+  bool spared = false;                      // it seems dead, and Doubts says that it is not to be fenced
   std::optional<Instant> wake;              // its entry among the wakes
 
   // Changes.

@@ -41,7 +41,7 @@ void Doubts::gone(NodeId node) {
   for (auto& [by, word] : words_) word.erase(node);
 }
 
-// Who is heard and could take the node's things over.
+// The best of the members that are heard and could take the node's things over.
 Doubts::Survivor Doubts::survivor(NodeId node, const Fleet& fleet) {
   const bool elsewhere = fleet.at(node).elsewhere;
   Survivor best = Survivor::kNone;
