@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/control/followed_coordinator.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace gossamer::cluster {
@@ -9,6 +10,7 @@ FollowedCoordinator::FollowedCoordinator(Options options, net::Links& links, Ask
     : options_(std::move(options)),
       links_(links),
       ask_lead_(std::move(ask_lead)),
+      rng_(options_.seed, Purpose::kBackoff, 1),
       detector_(now),
       last_heard_(now) {}
 
@@ -16,11 +18,10 @@ void FollowedCoordinator::follow(const membership::LeadAnswer& lead, Instant now
   const bool other = Incarnation(lead.incarnation()) != incarnation_;
   if (Generation(lead.generation()) < generation_ && guarded(Defect::kOldGeneration)) return;
   if (!other && links_.linked(kCoordinatorNode)) {
-    // This process stood still and goes on. The link's own attempts may be seconds apart by now.
-    const bool redials = !redialed_ || now - *redialed_ >= kRedialAfter;
-    if (links_.statistics(kCoordinatorNode).up || !redials) return;
-    redialed_ = now;
-    links_.close(kCoordinatorNode, "it is dialed anew", now);
+    // The link's own next attempt may be seconds away. One that is under way takes several round trips, as
+    // long as many answers to Lead.
+    links_.hurry(kCoordinatorNode, now);
+    return;
   }
   if (other && incarnation_.value != 0) {
     net::LinkEvents nobody_asks;
@@ -47,6 +48,7 @@ bool FollowedCoordinator::heard(Generation generation, Instant now) {
   detector_.heard(now);
   last_heard_ = now;
   next_search_.reset();
+  search_wait_ = kSearchFirst;
   return true;
 }
 
@@ -63,7 +65,10 @@ void FollowedCoordinator::search_soon(Instant now) {
 
 void FollowedCoordinator::search(Instant now) {
   reached(options_.probes, ControlProbe::kSearched);
-  next_search_ = now + kSearchEvery;
+  // All members of a coordinator that is gone begin to search at the same moment.
+  const double part = 0.75 + 0.5 * static_cast<double>(rng_.uniform());
+  next_search_ = now + Duration{static_cast<std::int64_t>(static_cast<double>(search_wait_.ns) * part)};
+  search_wait_.ns = std::min(2 * search_wait_.ns, kSearchAtMost.ns);
   membership::LeadAsk ask;
   ask.set_run(options_.run);
   const auto& known = lead_.coordinators();

@@ -9,12 +9,14 @@
 #include <gossamer/membership.pb.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "base/rng.h"
 #include "base/time.h"
 #include "cluster/control/control_probe.h"
 #include "cluster/control/defect.h"
@@ -28,13 +30,15 @@ class FollowedCoordinator {
  public:
   struct Options {
     std::string run;
+    std::uint64_t seed = 0;
     Defect defect = Defect::kNone;
     ProbeCounts<ControlProbe>* probes = nullptr;
   };
   // Asks a coordinator `Lead`; the answer comes to answered().
   using AskLead = std::function<void(const host::Endpoint& control, std::string bytes)>;
-  static constexpr Duration kSearchEvery{250'000'000};
-  static constexpr Duration kRedialAfter{2'000'000'000};
+  // From one question to the next, on average; doubling.
+  static constexpr Duration kSearchFirst{250'000'000};
+  static constexpr Duration kSearchAtMost{2'000'000'000};
 
   // `links` outlives this. Call follow() before all others.
   FollowedCoordinator(Options options, net::Links& links, AskLead ask_lead, Instant now);
@@ -79,10 +83,11 @@ class FollowedCoordinator {
   Incarnation incarnation_;
   bool linked_ = false;
   bool heard_ = false;
+  Rng rng_;
+  Duration search_wait_ = kSearchFirst;
   FailureDetector detector_;
   Instant last_heard_;
   std::optional<Instant> next_search_;
-  std::optional<Instant> redialed_;
   std::size_t next_address_ = 0;
 };
 

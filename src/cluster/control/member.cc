@@ -19,8 +19,9 @@ Member::Member(Options options, net::Links& links, AskLead ask_lead, Instant now
     : options_(std::move(options)),
       links_(links),
       next_beat_(now + options_.beat_every),
-      coordinator_({.run = options_.run, .defect = options_.defect, .probes = options_.probes}, links_,
-                   std::move(ask_lead), now),
+      coordinator_(
+          {.run = options_.run, .seed = options_.seed, .defect = options_.defect, .probes = options_.probes},
+          links_, std::move(ask_lead), now),
       peers_({.self = options_.self,
               .listening = options_.listening,
               .machine = options_.machine,

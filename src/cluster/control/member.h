@@ -88,6 +88,7 @@ class Member {
     Duration patience = from_seconds(600);  // how long it goes on without a coordinator
     membership::Listening listening = {};   // as the coordinator was told with Begin
     std::string machine = {};
+    std::uint64_t seed = 0;
     Defect defect = Defect::kNone;
     ProbeCounts<ControlProbe>* probes = nullptr;
     // Changes what it says to its coordinator: a liar in a simulation.

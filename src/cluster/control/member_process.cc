@@ -96,6 +96,7 @@ void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
                       .patience = options_.patience,
                       .listening = listening_,
                       .machine = options_.machine,
+                      .seed = options_.seed + self.incarnation.value,
                       .defect = options_.defect,
                       .probes = options_.probes,
                       .falsify = options_.falsify,

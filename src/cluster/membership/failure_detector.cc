@@ -82,8 +82,8 @@ std::optional<Instant> FailureDetector::next_wakeup() const {
 }
 
 Instant FailureDetector::death() const {
-  const Instant by_silence = since_ + dead_after_;
-  return closed_ ? std::min(by_silence, *closed_) : by_silence;
+  // Without a stream no beat can come. So its end alone counts, however long another stream takes.
+  return closed_.value_or(since_ + dead_after_);
 }
 
 void FailureDetector::excuse_own_pause(Instant now) {

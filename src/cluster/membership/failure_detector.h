@@ -20,8 +20,8 @@
 // good link, this is after 0.3..0.5 and 1.6..1.8 s.
 //
 // A stream that closes is suspicion at once, and death 0.25 s later unless the peer is heard again before.
-// (Over long ways the caller says how long another stream takes.) With 50 ms for the news and for the caller,
-// a killed process is dead within 0.3 s.
+// (Over long ways the caller says how long another stream takes, which may be longer than any silence.) With
+// 50 ms for the news and for the caller, a killed process is dead within 0.3 s.
 //
 // Our own pauses are not the peer's silence. A call that comes more than half a second after next_wakeup()
 // shows that this process stood still. The silence then counts from that call. A closed stream may be the

@@ -121,6 +121,19 @@ TEST(FailureDetector, ABeatWithdrawsAClosedStream) {
   }
 }
 
+// Over a long way another stream takes longer than any silence may last. The peer has all of that time, and
+// no more.
+TEST(FailureDetector, ALongWayNeedsALongTime) {
+  for (const double confirm : {0.25, 1.0, 2.55, 6.15}) {
+    FailureDetector detector(kStart);
+    Link link{.rng = Rng(1, Purpose::kTest)};
+    const Instant closed = hear(detector, link, 300);
+    detector.closed(closed, from_seconds(confirm));
+    EXPECT_FALSE(dies_before(detector, closed + from_seconds(confirm) + kBefore)) << confirm;
+    EXPECT_EQ(detector.verdict(closed + from_seconds(confirm)), Verdict::kDead) << confirm;
+  }
+}
+
 struct DaysOnABadLink {
   double false_deaths = 0;        // a day
   double longer_than_good = 0;    // gaps a day that would be death over a good link

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/ids.h"
+#include "base/rng.h"
 #include "base/time.h"
 #include "host/api/network.h"
 #include "net/link/connection.h"
@@ -28,6 +29,9 @@ struct PeerAddress {
 
 struct LaneState {
   explicit LaneState(std::uint64_t window) : stream(window) {}
+  // The lane's connection is lost. Plans the next attempt of the node that opened the link.
+  void plan_next(Instant now, Rng& rng);
+
   LaneStream stream;
   std::optional<host::ConnectionId> connection;  // dialing or up
   bool up = false;
@@ -44,6 +48,8 @@ struct Link {
   PeerId peer;  // incarnation 0 until it is known
   PeerAddress address;
   bool opener = false;
+  bool taken_over = false;           // this node was the opener, until the other side's Hello came
+  std::optional<Instant> abandoned;  // when the link ends if the other side has not dialed it again
   std::uint64_t session = 0;
   std::uint64_t serial = 0;  // ours, never used again
   bool was_up = false;

@@ -17,12 +17,6 @@ namespace {
 
 constexpr std::array<host::Lane, host::kLanes> kBothLanes{host::Lane::kControl, host::Lane::kBulk};
 
-// The wait after the first, second, third ... failure: 0.1, 0.2, 0.4 ... 5 s; none before the first.
-Duration backoff(int failures) {
-  if (failures == 0) return {};
-  return from_milliseconds(std::min(5000.0, 100.0 * static_cast<double>(1U << std::min(failures - 1, 10))));
-}
-
 // The bytes that may wait at a relay for one connection. Its window lets so much through; a quarter is for
 // the frames' own bytes where messages are small; the rest is for Acks and Pings.
 std::uint64_t most_held(std::uint64_t window) { return window + window / 4 + (1ULL << 20); }
@@ -85,6 +79,15 @@ void Links::dial(Link& link, host::Lane lane, Instant now) {
   LaneState& state = link.lane(lane);
   state.connection = connections_.dial(link, lane, now).id;
   state.retry.reset();
+}
+
+void Links::hurry(NodeId node, Instant now) {
+  Link* const link = find(node);
+  if (link == nullptr) return;
+  for (LaneState& lane : link->lanes) {
+    if (lane.retry.has_value()) lane.retry = std::min(*lane.retry, now);
+  }
+  schedule(*link, now);
 }
 
 void Links::close(NodeId node, const std::string& reason, Instant now) {
@@ -257,14 +260,10 @@ void Links::lost(Link& link, host::Lane lane, const Error& reason, Instant now, 
   LaneState& state = link.lane(lane);
   const bool was_up = std::exchange(state.up, false);
   state.connection.reset();
-  if (link.opener) {
-    const Duration wait = backoff(state.failures++);
-    // Without a random wait all nodes that lost the same peer would come back at the same moment.
-    state.retry =
-        now +
-        Duration{static_cast<std::int64_t>(static_cast<double>(wait.ns) * (0.5 + 0.5 * rng_.uniform()))};
-  }
+  if (link.opener) state.plan_next(now, rng_);
   if (lane == host::Lane::kControl) {
+    // Both may take the other for the opener, where two openings and a lost connection crossed.
+    if (link.taken_over && state.stream.received_bytes() == 0) link.abandoned = now + Connection::kAbandoned;
     if (was_up) {
       out.emplace_back(LinkBroken{link.peer, reason});
     } else if (link.opener) {
@@ -348,6 +347,7 @@ Link& Links::link_for(const wire::Hello& hello, LinkEvents& out) {
     drop_connections(*link);
     for (LaneState& lane : link->lanes) lane.retry.reset();
     link->opener = false;
+    link->taken_over = true;
   } else {
     if (link != nullptr) {
       const char* const what =
@@ -384,6 +384,7 @@ void Links::raise(Connection& connection, Link& link, const wire::Progress& thei
   connections_.raise(connection);
   lane.connection = connection.id;
   lane.retry.reset();
+  if (connection.lane == host::Lane::kControl) link.abandoned.reset();
   lane.up = true;
   link.was_up = true;
   link.last_heard = now;
@@ -404,6 +405,7 @@ void Links::serve(Link& link, host::Lane lane, Instant now) {
 void Links::schedule(Link& link, Instant now) {
   std::optional<Instant> wake;
   const auto at = [&](Instant when) { wake = wake.has_value() ? std::min(*wake, when) : when; };
+  if (link.abandoned.has_value()) at(*link.abandoned);
   for (const LaneState& lane : link.lanes) {
     if (lane.retry.has_value()) at(*lane.retry);
     if (!lane.connection.has_value()) continue;
@@ -446,6 +448,13 @@ void Links::tick(Instant now, LinkEvents& out) {
 }
 
 void Links::tick_link(Link& link, Instant now, LinkEvents& out) {
+  if (link.abandoned.has_value() && *link.abandoned <= now) {
+    reached(options_.probes, LinkProbe::kAbandoned);
+    return end(link.peer.node,
+               Error{.where = certificate_name(link.peer.node),
+                     .what = "the peer has not opened the link again, and has never sent anything on it"},
+               out);
+  }
   for (const host::Lane lane : kBothLanes) {
     LaneState& state = link.lane(lane);
     if (state.retry.has_value() && *state.retry <= now) dial(link, lane, now);

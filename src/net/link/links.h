@@ -93,6 +93,10 @@ class Links {
   // link through a relay believes that relay anyway.)
   void trust_relay(NodeId node) { connections_.relay().trust(node); }
 
+  // Dials again at once what waits for its next attempt, if this node opened the link. Attempts that are
+  // under way stay.
+  void hurry(NodeId node, Instant now);
+
   [[nodiscard]] bool linked(NodeId node) const { return links_.contains(node); }
 
   // Queues a message, also before the link is up. Gives nothing if there is no link with that incarnation;
