@@ -378,7 +378,10 @@ void Member::tick(Instant now) {
   }
   if (next_beat_ <= now) {
     next_beat_ = now + options_.beat_every;
-    if (coordinator_.linked()) say_beat(now);
+    if (coordinator_.linked()) {
+      say_beat(now);
+      peers_.reroute(now);
+    }
     peers_.connect(now);
   }
   coordinator_.tick(now);

@@ -23,7 +23,11 @@ bool MemberLinks::up(net::PeerId peer, Instant now) {
   down_since_.erase(peer.node);
   reopening_.erase(peer.node);
   met_[peer.node] = peer.incarnation;
-  if (!links_.statistics(peer.node).relayed_by) by_relay_.erase(peer.node);
+  if (!links_.statistics(peer.node).relayed_by) {
+    by_relay_.erase(peer.node);
+  } else {
+    by_relay_.insert(peer.node);
+  }
   if (view_.fenced().contains(peer.incarnation)) {  // before its link came up
     refuse_fenced(now);
     return false;
@@ -38,30 +42,37 @@ void MemberLinks::down(NodeId node, Instant now) {
   if (!guarded(Defect::kOldNews)) lost_.insert(node);
 }
 
-void MemberLinks::open_failed(NodeId node, Instant now) {
-  down_since_.try_emplace(node, now);
-  if (node == kCoordinatorNode) return;
-  // A firewall or NAT may stand between the two. So every third failure opens another way, in turn through
-  // the coordinator and directly.
-  const auto member = view_.members().find(node);
-  Reopening& reopening = reopening_[node];
-  // A link that was up before keeps its messages, and dials by itself.
-  if (member == view_.members().end() || met_.contains(node)) return;
-  if (++reopening.failures % 3 != 0) return;
-  reach(ControlProbe::kOtherWay);
-  links_.close(node, "it is tried another way", now);
-  net::PeerAddress address = address_of(node, member->second.listening());
-  by_relay_.erase(node);
-  if (reopening.failures % 2 != 0 || !reaches(own_, member->second)) {
-    address = {.node = node, .via = kCoordinatorNode};
-    by_relay_.insert(node);
+void MemberLinks::open_failed(NodeId node, Instant now) { down_since_.try_emplace(node, now); }
+
+void MemberLinks::reroute(Instant now) {
+  if (now < next_reroute_) return;
+  next_reroute_ = now + kRerouteEvery;
+  for (const auto& [node, record] : view_.members()) reroute(record, now);
+}
+
+// A firewall, NAT or a router without power may stand between the two, and the coordinator still reach both.
+// One of two ways may also be blocked in one direction, or for one lane.
+void MemberLinks::reroute(const membership::MemberRecord& record, Instant now) {
+  const NodeId node(record.node());
+  const auto blocked = links_.blocked_since(node, now);
+  if (!blocked || !reaches(own_, record)) return;
+  Way& way = ways_.try_emplace(node, Way{.since = now}).first->second;
+  if (now - *blocked < kUnreachableAfter) {
+    if (!way.relayed || now - way.since < way.relayed_for) return;
+    way.relayed_for.ns = std::min(2 * way.relayed_for.ns, kRelayedAtMost.ns);
   }
-  links_.open(address, now);
+  reach(ControlProbe::kOtherWay);
+  way.relayed = !way.relayed;
+  way.since = now;
+  net::PeerAddress address = address_of(node, record.listening());
+  if (way.relayed) address = {.node = node, .via = kCoordinatorNode};
+  (void)links_.reroute(address, now);
 }
 
 bool MemberLinks::ended(net::PeerId peer, Instant now) {
   const bool of_view = view_.find(peer) != nullptr;
   if (of_view) lost_.insert(peer.node);
+  ways_.erase(peer.node);
   Reopening& reopening = reopening_[peer.node];
   reopening.when = now + reopening.wait;
   reopening.wait.ns = std::min(2 * reopening.wait.ns, kReopenAtMost.ns);
@@ -94,6 +105,7 @@ void MemberLinks::refuse_fenced(Instant now) {
   const auto gone = [this](const auto& one) { return !view_.members().contains(one.first); };
   std::erase_if(down_since_, gone);
   std::erase_if(reopening_, gone);
+  std::erase_if(ways_, gone);
   std::erase_if(by_relay_, [this](NodeId node) { return !view_.members().contains(node); });
   std::erase_if(doubted_, [this](NodeId node) { return !view_.members().contains(node); });
   std::erase_if(kept_, [this](const auto& one) { return view_.find(one.first) == nullptr; });

@@ -39,6 +39,10 @@ class MemberLinks {
   static constexpr Duration kReopenAfter{500'000'000};         // doubling, up to:
   static constexpr Duration kReopenAtMost{10'000'000'000};
   static constexpr Duration kIntroducedIn{1'000'000'000};  // by the coordinator, if the other does not listen
+  static constexpr Duration kRerouteEvery{1'000'000'000};
+  // The coordinator carries a link for so long before the direct way is tried again; doubling, up to:
+  static constexpr Duration kRelayedFor{60'000'000'000};
+  static constexpr Duration kRelayedAtMost{960'000'000'000};
 
   // `view`, the member's, and `links` outlive this.
   MemberLinks(Options options, const View& view, net::Links& links);
@@ -51,6 +55,9 @@ class MemberLinks {
   // A connection broke, or the link ended.
   void down(NodeId node, Instant now);
   void open_failed(NodeId node, Instant now);
+  // Tries another way to each member that is out of reach, directly or through the coordinator. Looks once a
+  // second, however often it is called.
+  void reroute(Instant now);
   // The link with a member ended; down() came before. True: messages with a member of the view are lost.
   bool ended(net::PeerId peer, Instant now);
 
@@ -89,10 +96,16 @@ class MemberLinks {
   struct Reopening {
     Instant when;
     Duration wait = kReopenAfter;
-    int failures = 0;  // since it was last up
+  };
+  // The way of a link that this member opened, if it was changed.
+  struct Way {
+    bool relayed = false;
+    Instant since;
+    Duration relayed_for = kRelayedFor;
   };
 
   void connect_to(const membership::MemberRecord& record, Instant now);
+  void reroute(const membership::MemberRecord& record, Instant now);
   void refuse_fenced(Instant now);
   void watch_peers(Instant now);
   [[nodiscard]] Instant last_sign(NodeId node, Instant now) const;
@@ -113,6 +126,8 @@ class MemberLinks {
   std::set<NodeId> lost_;                                // said with each beat until the view changes
   std::map<NodeId, membership::MemberRecord> expected_;  // joining members that cannot open a link to us
   std::map<NodeId, Reopening> reopening_;
+  std::map<NodeId, Way> ways_;
+  Instant next_reroute_ = {};
   std::set<NodeId> doubted_;
 };
 

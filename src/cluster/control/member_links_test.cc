@@ -85,6 +85,20 @@ TEST_F(MemberLinksTest, RefusesFencedMembers) {
   EXPECT_TRUE(peers_.up(kOlder, {}));
 }
 
+// Claim: a member whose link does not come up is tried through the coordinator after 3 s, then directly
+// again. A member that waits for the other's opening tries nothing.
+TEST_F(MemberLinksTest, TriesTheOtherWay) {
+  const auto attempts = [this] { return nobody_.connect({}, host::Lane::kControl).value; };
+  const std::uint64_t before = attempts();
+  for (double seconds = 0; seconds < 2.9; seconds += 0.1) peers_.reroute(Instant{} + from_seconds(seconds));
+  EXPECT_EQ(attempts(), before + 1);
+  peers_.reroute(Instant{} + from_seconds(3.5));  // there is no relay here: nothing is dialed
+  EXPECT_EQ(attempts(), before + 2);
+  for (double seconds = 3.6; seconds < 7; seconds += 0.1) peers_.reroute(Instant{} + from_seconds(seconds));
+  EXPECT_EQ(attempts(), before + 2 + host::kLanes + 1);  // both lanes, directly
+  EXPECT_FALSE(links_.linked(kYounger.node));
+}
+
 // Claim: a member is silent once its link has been down for 3 s.
 TEST_F(MemberLinksTest, SilentMembers) {
   peers_.up(kOlder, {});

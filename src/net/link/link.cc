@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "net/link/connections.h"
+
 namespace gossamer::net {
 namespace {
 
@@ -18,6 +20,36 @@ void LaneState::plan_next(Instant now, Rng& rng) {
   const auto wait = static_cast<double>(backoff(failures++).ns);
   // Without a random wait all nodes that lost the same peer would come back at the same moment.
   retry = now + Duration{static_cast<std::int64_t>(wait * (0.5 + 0.5 * static_cast<double>(rng.uniform())))};
+}
+
+Instant Link::blocked_since(const Connections& connections, Instant now) const {
+  Instant since = now;
+  for (const LaneState& one : lanes) {
+    if (!one.up) since = std::min(since, one.down_since);
+  }
+  const LaneState& control = lane(host::Lane::kControl);
+  if (!control.up) return since;
+  const Connection& connection = connections.at(*control.connection);
+  since = std::min(since, connection.heard);
+  return connection.ping == 0 ? since : std::min(since, connection.ping_sent);
+}
+
+std::optional<Instant> Link::next_wakeup(const Connections& connections, Instant now) const {
+  std::optional<Instant> next;
+  const auto at = [&](Instant when) { next = next.has_value() ? std::min(*next, when) : when; };
+  if (abandoned.has_value()) at(*abandoned);
+  for (const LaneState& one : lanes) {
+    if (one.retry.has_value()) at(*one.retry);
+    if (!one.connection.has_value()) continue;
+    const Connection& connection = connections.at(*one.connection);
+    at(connection.heard + connection.patience());
+    if (!one.up) continue;
+    at(connection.next_ping);
+    // A full connection is served again when something was written.
+    const auto due = one.stream.ack_due();
+    if (due.has_value() && connection.unwritten < Connection::kUnwritten) at(std::max(*due, now));
+  }
+  return next;
 }
 
 }  // namespace gossamer::net

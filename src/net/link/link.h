@@ -18,6 +18,8 @@
 
 namespace gossamer::net {
 
+class Connections;
+
 // The address of a node: where it listens, an endpoint for each lane. Or, instead, the node `via` through
 // which it is reached: that one relays, and both ends have links with it.
 struct PeerAddress {
@@ -37,6 +39,7 @@ struct LaneState {
   bool up = false;
   int failures = 0;
   std::optional<Instant> retry;
+  Instant down_since;  // if it is not up
 };
 
 struct Link {
@@ -44,6 +47,12 @@ struct Link {
       : lanes{LaneState(control_window), LaneState(bulk_window)} {}
   [[nodiscard]] LaneState& lane(host::Lane which) { return lanes[lane_index(which)]; }
   [[nodiscard]] const LaneState& lane(host::Lane which) const { return lanes[lane_index(which)]; }
+
+  // Since when the lanes do not carry what they should, if they do not: a lane is not up, or nothing has come
+  // on the control lane, or a Ping on it has no answer. A moment that has just begun means nothing.
+  [[nodiscard]] Instant blocked_since(const Connections& connections, Instant now) const;
+  // When to look at the link again.
+  [[nodiscard]] std::optional<Instant> next_wakeup(const Connections& connections, Instant now) const;
 
   PeerId peer;  // incarnation 0 until it is known
   PeerAddress address;

@@ -18,7 +18,6 @@ enum class LinkProbe : std::uint8_t {
   kSilentConnection,
   kSilentStranger,
   kFencedBeforeKnown,
-  kAbandoned,
   kCount,
 };
 
@@ -32,7 +31,6 @@ inline constexpr std::array<ProbeName<LinkProbe>, static_cast<std::size_t>(LinkP
     {LinkProbe::kSilentStranger, "link.silent-stranger", "who knocked said nothing in time"},
     {LinkProbe::kFencedBeforeKnown, "link.fenced-before-known",
      "a peer was fenced while its link was being opened"},
-    {LinkProbe::kAbandoned, "link.abandoned", "nobody dialed a link on which nothing had come"},
 }};
 
 }  // namespace gossamer::net

@@ -71,7 +71,24 @@ void Links::open(const PeerAddress& to, Instant now) {
   link.address = to;
   link.opener = true;
   link.session = ++last_session_;
-  for (const host::Lane lane : kBothLanes) dial(link, lane, now);
+  dial_all(link, now);
+}
+
+bool Links::reroute(const PeerAddress& to, Instant now) {
+  Link* const link = find(to.node);
+  if (link == nullptr || !link->opener) return false;
+  drop_connections(*link);
+  link->address = to;
+  dial_all(*link, now);
+  return true;
+}
+
+void Links::dial_all(Link& link, Instant now) {
+  for (const host::Lane lane : kBothLanes) {
+    link.lane(lane).failures = 0;
+    link.lane(lane).down_since = now;
+    dial(link, lane, now);
+  }
   schedule(link, now);
 }
 
@@ -259,6 +276,7 @@ void Links::refuse(Connection& connection, const wire::Refusal& refusal, Instant
 void Links::lost(Link& link, host::Lane lane, const Error& reason, Instant now, LinkEvents& out) {
   LaneState& state = link.lane(lane);
   const bool was_up = std::exchange(state.up, false);
+  if (was_up) state.down_since = now;
   state.connection.reset();
   if (link.opener) state.plan_next(now, rng_);
   if (lane == host::Lane::kControl) {
@@ -403,20 +421,7 @@ void Links::serve(Link& link, host::Lane lane, Instant now) {
 }
 
 void Links::schedule(Link& link, Instant now) {
-  std::optional<Instant> wake;
-  const auto at = [&](Instant when) { wake = wake.has_value() ? std::min(*wake, when) : when; };
-  if (link.abandoned.has_value()) at(*link.abandoned);
-  for (const LaneState& lane : link.lanes) {
-    if (lane.retry.has_value()) at(*lane.retry);
-    if (!lane.connection.has_value()) continue;
-    const Connection& connection = connections_.at(*lane.connection);
-    at(connection.heard + connection.patience());
-    if (!lane.up) continue;
-    at(connection.next_ping);
-    // A full connection is served again when something was written.
-    const auto due = lane.stream.ack_due();
-    if (due.has_value() && connection.unwritten < Connection::kUnwritten) at(std::max(*due, now));
-  }
+  const std::optional<Instant> wake = link.next_wakeup(connections_, now);
   if (wake == link.wake) return;
   if (link.wake.has_value()) wakes_.erase({*link.wake, link.peer.node});
   if (wake.has_value()) wakes_.insert({*wake, link.peer.node});
@@ -449,7 +454,6 @@ void Links::tick(Instant now, LinkEvents& out) {
 
 void Links::tick_link(Link& link, Instant now, LinkEvents& out) {
   if (link.abandoned.has_value() && *link.abandoned <= now) {
-    reached(options_.probes, LinkProbe::kAbandoned);
     return end(link.peer.node,
                Error{.where = certificate_name(link.peer.node),
                      .what = "the peer has not opened the link again, and has never sent anything on it"},

@@ -93,6 +93,17 @@ class Links {
   // link through a relay believes that relay anyway.)
   void trust_relay(NodeId node) { connections_.relay().trust(node); }
 
+  // Opens all connections of a link anew by another way, if this node opened the link: directly, or through a
+  // relay. No message is lost or doubled, as with connections that broke. False: it did not open it.
+  bool reroute(const PeerAddress& to, Instant now);
+  // Since when a link that this node opened carries less than it should: a lane is not up, nothing comes on
+  // its control lane, or what goes there has no answer. A link with nothing wrong gives a moment within the
+  // last Ping and its answer.
+  [[nodiscard]] std::optional<Instant> blocked_since(NodeId node, Instant now) const {
+    const Link* const link = find(node);
+    if (link == nullptr || !link->opener) return std::nullopt;
+    return link->blocked_since(connections_, now);
+  }
   // Dials again at once what waits for its next attempt, if this node opened the link. Attempts that are
   // under way stay.
   void hurry(NodeId node, Instant now);
@@ -140,6 +151,7 @@ class Links {
   void serve(Link& link, host::Lane lane, Instant now);
   void schedule(Link& link, Instant now);
   void dial(Link& link, host::Lane lane, Instant now);
+  void dial_all(Link& link, Instant now);
 
   // Frames.
   void on_frame(Connection& connection, Frame frame, Instant now, LinkEvents& out);

@@ -56,6 +56,11 @@ class Node {
     links->open({.node = to.id.node, .via = relay.id.node}, timeline_.now());
     after();
   }
+  bool reroute(const PeerAddress& to) {
+    const bool ours = links->reroute(to, timeline_.now());
+    after();
+    return ours;
+  }
   void send(const Node& to, Lane lane, std::string body, std::size_t payload = 0) {
     (void)links->send(
         {to.id.node, {}}, lane,
