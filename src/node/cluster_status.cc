@@ -12,6 +12,7 @@
 
 #include "base/human_bytes.h"
 #include "base/printable.h"
+#include "json/read_json.h"
 #include "run/progress.h"
 
 namespace gossamer::node {
@@ -180,7 +181,7 @@ std::string progress_line(const ordered_json& status) {
 }
 
 Result<ordered_json> read_status(const std::string& json) {
-  auto status = ordered_json::parse(json, nullptr, false);
+  auto status = read_json<ordered_json>(json);
   if (status.is_object() && status.contains("members") && status["members"].is_array()) return status;
   return unreadable_status();
 }

@@ -9,6 +9,7 @@
 
 #include "cluster/admission/token.h"
 #include "host/api/files.h"
+#include "json/read_json.h"
 #include "node/admission/credentials.h"
 
 namespace gossamer::node {
@@ -42,8 +43,7 @@ Error unreadable(const std::string& path) {
 Result<ordered_json> read_object(host::Disk& disk, const std::string& path) {
   const auto text = host::read_text(disk, path, kMaxFile);
   if (!text.ok()) return text.error();
-  ordered_json json = ordered_json::parse(*text, nullptr, false);
-  // JSON is looked at where it lies, here and below. A copy of deeply nested JSON takes the stack.
+  ordered_json json = read_json<ordered_json>(*text);
   if (!json.is_object() || !json.contains("version") || json["version"] != kVersion) return unreadable(path);
   return json;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "host/api/files.h"
+#include "json/read_json.h"
 
 namespace gossamer::run {
 namespace {
@@ -15,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 // The point of a metrics line, or nothing for a line that a crash tore.
 std::optional<CurvePoint> parse_line(std::string_view line) {
-  const Json json = Json::parse(line, nullptr, false);
+  const Json json = read_json<Json>(line);
   if (!json.is_object() || !json.contains("step") || !json["step"].is_number_unsigned()) return std::nullopt;
   const auto number = [&json](const char* key) {
     return json.contains(key) && json[key].is_number() ? json[key].get<double>() : 0.0;

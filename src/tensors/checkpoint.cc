@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "host/api/files.h"
+#include "json/read_json.h"
 
 namespace gossamer::tensors {
 namespace {
@@ -144,7 +145,7 @@ Result<Json> read_footer(const std::string& path, std::span<const std::byte> fil
   if (XXH3_64bits(text, length) != read_u64(file, trailer + 16)) {
     return damaged(path, "a footer of another checksum", "the checksum in the trailer");
   }
-  Json footer = Json::parse(text, text + length, nullptr, /*allow_exceptions=*/false);
+  Json footer = read_json<Json>(std::string_view(text, length));
   if (!footer.is_object() || !footer.contains("sections") || !footer["sections"].is_array() ||
       !footer.value("step", Json()).is_number_unsigned() || !footer.value("run", Json()).is_string() ||
       !footer.value("config", Json()).is_string() || !footer.value("workers", Json()).is_number_integer()) {

@@ -147,6 +147,18 @@ TEST(Checkpoint, CostAndLosses) {
   EXPECT_TRUE((*old.info)->losses.empty());
 }
 
+// A footer of too many brackets counts as damage, before anything copies it.
+TEST(Checkpoint, FooterNestedTooDeeply) {
+  for (const std::size_t levels : {std::size_t{31}, std::size_t{32}}) {
+    auto disk = disk_with({20});
+    edit_footer(*disk, kStep20, [levels](nlohmann::json& footer) {
+      for (std::size_t i = 0; i < levels; ++i) footer["more"] = nlohmann::json::array({footer["more"]});
+    });
+    const Loaded loaded = load(*disk);
+    EXPECT_EQ(loaded.info.ok() && loaded.info->has_value(), levels < 32) << levels;
+  }
+}
+
 // The checkpoint of a finished run has only the results. They come back, and tensors that only training needs
 // stay as they are. A file that lacks these while steps are left is damaged.
 TEST(Checkpoint, FinishedRun) {

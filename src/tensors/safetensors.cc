@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/digest.h"
+#include "json/read_json.h"
 
 namespace gossamer::tensors {
 namespace {
@@ -220,7 +221,7 @@ Result<TensorMap> parse_safetensors(const std::string& path, std::span<const std
                      fmt::format("at most {}", std::min(kMaxHeaderBytes, file.size() - kPrefix)));
   }
   const auto* text = reinterpret_cast<const char*>(file.data() + kPrefix);
-  const Json header = Json::parse(text, text + length, nullptr, /*allow_exceptions=*/false);
+  const Json header = read_json<Json>(std::string_view(text, length));
   if (!header.is_object()) return malformed(path, "a header that is no JSON object", "a JSON object");
   const auto data = file.subspan(kPrefix + length);
   TensorMap tensors;

@@ -104,6 +104,8 @@ TEST(Safetensors, RefusesMalformedFiles) {
   EXPECT_TRUE(parse(file_of(one("F32", "[2]", "[0,8]"), std::string(8, 'x'))).ok());
   EXPECT_TRUE(parse(file_of(one("F32", "[2,0]", "[0,0]"), "")).ok());
   EXPECT_TRUE(parse(file_of(one("U8", "[]", "[0,1]"), "x")).ok());
+  EXPECT_TRUE(
+      parse(file_of(R"({"__metadata__":)" + std::string(31, '[') + std::string(31, ']') + "}", "")).ok());
   const std::string data(8, 'x');
   const std::vector<std::string> bad = {
       "",
@@ -123,6 +125,8 @@ TEST(Safetensors, RefusesMalformedFiles) {
       file_of(one("F32", "[4294967296,4294967296]", "[0,0]"), ""),
       file_of(one("F32", "[9223372036854775807]", "[0,8]"), data),
       file_of(R"({"a":3})", ""),
+      file_of(R"({"__metadata__":)" + std::string(32, '[') + std::string(32, ']') + "}", ""),
+      file_of(R"({"__metadata__":)" + std::string(400'000, '[') + std::string(400'000, ']') + "}", ""),
       file_of(
           R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})",
           "xyz"),

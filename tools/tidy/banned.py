@@ -25,6 +25,9 @@ PRINTS = ("src/base/check.cc", "a broken CHECK has only stderr left")
 TOOLS = ("tools/", "developers' programs")
 PEERS = ("tests/process/", "programs that tests of processes run")
 TABLES = ("tests/simulation/", "a program whose output is the tables of a document")
+JSON = (("src/json/", "the room that counts levels"),
+        ("src/learn/data/read/jsonl_lines.cc", "makes no value, and counts levels itself"),
+        ("src/commands/engine/prediction_service.cc", "says where and why, and counts levels itself"))
 RECORDS = ("tests/unchanged/", "a program whose output is recorded")
 
 BANS = (
@@ -67,6 +70,9 @@ BANS = (
     Ban(r"sto\w+|ato\w|strto\w+",
         r"\bstd::(?:sto(?:i|l|ul|ll|ull|f|d|ld))\b|(?<![\w:])(?:std::)?(?:ato[ifl]|strto\w+)\s*\(",
         "std::from_chars: no exception, no locale, says how far it read", ((TESTS, "a test may throw"),)),
+    Ban(r"parse|sax_parse|accept|from_\w+",
+        r"\b\w*[jJ]son::(?:parse|sax_parse|accept|from_\w+)\s*\(", "read_json() refuses what is nested too deeply",
+        JSON + ((TESTS, "a test may read what the program wrote"),)),
     Ban(r"using",
         r"\busing\s+namespace\s+std\s*;", "name what you use"),
     Ban(r"goto",

@@ -18,6 +18,7 @@ SAMPLES = (
     ("std::abort();", "run.abort_message(); transaction.abort();"),
     ("auto p = dynamic_cast<A*>(b);", "auto p = static_cast<A*>(b);"),
     ("int n = std::stoi(s);", "auto n = parse_integer(s);"),
+    ("auto j = nlohmann::ordered_json::parse(text);", "const auto j = read_json<nlohmann::json>(text);"),
     ("using namespace std;", "using namespace std::string_view_literals;"),
     ("goto done;", "int done = 1; // goto done;"),
     ("auto d = __DATE__;", "auto d = kVersion;"),

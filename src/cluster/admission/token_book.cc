@@ -14,6 +14,7 @@
 #include "base/hex.h"
 #include "base/sha256.h"
 #include "host/api/files.h"
+#include "json/read_json.h"
 
 namespace gossamer::cluster {
 namespace {
@@ -78,7 +79,8 @@ std::string to_text(const TokenRecord& record) {
 
 Result<TokenRecord> parse_token_record(std::string_view text, const std::string& where) {
   try {
-    const json object = json::parse(text);
+    const json object = read_json<json>(text);
+    if (object.is_discarded()) return unreadable(where, "no JSON, or JSON that is nested too deeply");
     if (object.at("version") != kVersion) return unreadable(where, "another version");
     TokenRecord record = record_from(object);
     if (!is_hex(record.id, kTokenIdBytes)) return unreadable(where, "an id that is none");

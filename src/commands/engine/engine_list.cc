@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/nearest_name.h"
 #include "host/api/files.h"
+#include "json/read_json.h"
 
 namespace gossamer::commands {
 namespace {
@@ -22,7 +23,7 @@ using run::kEngineKey;
 std::string engine_of_model(host::Disk& disk, const std::string& path) {
   const auto text = host::read_text(disk, path);
   if (!text.ok()) return {};
-  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  const auto json = read_json<nlohmann::json>(*text);
   const bool names = json.is_object() && json.contains(kEngineKey) && json[kEngineKey].is_string();
   return names ? json[kEngineKey].get<std::string>() : std::string();
 }

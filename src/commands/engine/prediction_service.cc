@@ -13,14 +13,12 @@
 #include <utility>
 #include <vector>
 
+#include "json/read_json.h"
+
 namespace gossamer::commands {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// How deep JSON may be nested: an array of queries whose features are arrays of pairs, and some levels to
-// spare. What is deeper would be written by recursion.
-constexpr int kMostDepth = 16;
 
 // How the answers of a request are put together.
 enum class Form { kOne, kArray, kLines };
@@ -75,7 +73,9 @@ Result<void> parse_json(const std::string& body, Parsed& parsed) {
   std::vector<std::set<std::string>> keys;  // of the objects that are open
   std::string twice;
   const auto check = [&](int depth, Json::parse_event_t event, const Json& value) {
-    deep = deep || depth > kMostDepth;
+    const bool begins =
+        event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
+    deep = deep || (begins && static_cast<std::size_t>(depth) >= kMostJsonLevels);  // `depth` are around it
     if (event == Json::parse_event_t::object_start) keys.emplace_back();
     if (event == Json::parse_event_t::object_end) keys.pop_back();
     if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) {
@@ -94,7 +94,7 @@ Result<void> parse_json(const std::string& body, Parsed& parsed) {
                     "a query, or an array of queries", "mend the body");
   }
   if (deep) {
-    return bad_body("JSON within JSON within JSON", fmt::format("more than {} levels", kMostDepth),
+    return bad_body("JSON within JSON within JSON", fmt::format("more than {} levels", kMostJsonLevels),
                     "a query, or an array of queries", "mend the body");
   }
   if (!twice.empty()) {

@@ -96,6 +96,11 @@ TEST_F(Service, LinesInAString) {
 // A request that cannot be read gets a status and says where it is wrong.
 TEST_F(Service, Refusals) {
   std::string deep(100'000, '[');
+  const auto nested = [](std::size_t levels) {  // in one object
+    return R"({"features":[[0,1]],"more":)" + std::string(levels - 1, '[') + std::string(levels - 1, ']') +
+           "}";
+  };
+  EXPECT_EQ(answer({.content_type = "application/json", .body = nested(32)}).status, 200);
   std::string many = "[1";
   for (std::size_t i = 0; i < kQueriesPerRequest; ++i) many += ",\"0:1\"";
   const struct {
@@ -111,6 +116,7 @@ TEST_F(Service, Refusals) {
       {{.content_type = "application/json", .body = "{\"text\":" + deep + std::string(100'000, ']') + "}"},
        400,
        "levels"},
+      {{.content_type = "application/json", .body = nested(33)}, 400, "levels"},
       {{.content_type = "application/json", .body = "[\"0:1\", 7]"}, 400, "query 2"},
       {{.content_type = "application/json", .body = R"([{"features": [[0, 1]], "features": []}])"},
        400,

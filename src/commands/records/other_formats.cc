@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/printable.h"
+#include "json/read_json.h"
 #include "learn/text/words.h"
 
 namespace gossamer::commands {
@@ -161,7 +162,7 @@ std::optional<Error> other_format(std::string_view begin, const std::string& pat
 }
 
 std::optional<std::string> rename_keys(std::string_view line, const std::string& path) {
-  const nlohmann::ordered_json json = nlohmann::ordered_json::parse(line, nullptr, false);
+  const nlohmann::ordered_json json = read_json<nlohmann::ordered_json>(line);
   if (!json.is_object() || json.contains("text") || json.contains("features")) return std::nullopt;
   std::vector<std::string> names;
   for (const auto& [key, value] : json.items()) names.push_back(visible(key));

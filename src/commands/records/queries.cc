@@ -12,6 +12,7 @@
 
 #include "commands/records/feature_kind.h"
 #include "commands/records/record_formats.h"
+#include "json/read_json.h"
 #include "learn/data/read/byte_source.h"
 #include "learn/data/read/session_reader.h"
 
@@ -98,7 +99,7 @@ Result<void> QueryParser::add_any(std::string_view line, const std::string& plac
     return {};
   }
   if (line[first] == '{') return add_json(line, place, block);
-  if (line[first] == '[' && nlohmann::json::accept(line)) return json_array(place);
+  if (line[first] == '[' && !read_json<nlohmann::json>(line).is_discarded()) return json_array(place);
   return (this->*row_of(feature_kind(model_)).query)(line, place, block);
 }
 

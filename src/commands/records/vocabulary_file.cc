@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "host/api/files.h"
+#include "json/read_json.h"
 
 namespace gossamer::commands {
 namespace {
@@ -65,7 +66,9 @@ Result<std::optional<text::FeaturizerState>> read_vocabulary(host::Disk& disk, c
   if (!text.ok()) return text.error();
   text::FeaturizerState state;
   try {
-    state = from_json(PlainJson::parse(*text));
+    const auto json = read_json<PlainJson>(*text);
+    if (json.is_discarded()) return damaged_vocabulary(path, "no JSON, or JSON that is nested too deeply");
+    state = from_json(json);
   } catch (const PlainJson::exception& error) {
     return damaged_vocabulary(path, error.what());
   }

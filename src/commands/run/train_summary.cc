@@ -5,6 +5,8 @@
 
 #include <variant>
 
+#include "json/read_json.h"
+
 namespace gossamer::commands {
 
 std::string to_json(const TrainSummary& s) {
@@ -41,7 +43,7 @@ std::string to_json(const TrainSummary& s) {
                      {"bytes_sent_per_node_per_step", s.bytes_sent_per_node_per_step},
                      {"background_bytes_per_node_per_step", s.background_bytes_per_node_per_step},
                      {"final_loss", s.final_loss},
-                     {"metrics", Json::parse(s.metrics_json)},
+                     {"metrics", read_json<Json>(s.metrics_json)},
                      {"recoveries", recoveries},
                      {"model_dir", s.model_dir},
                      {"since_resume", since_resume}};

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/api/files.h"
+#include "json/read_json.h"
 
 namespace gossamer::commands {
 namespace {
@@ -18,7 +19,7 @@ Result<void> save_measured(host::Disk& disk, const std::string& directory, StepN
                            const Measured& measured) {
   const MeasuredJson json = {{"step", step.value},
                              {"seconds", measured.seconds},
-                             {"metrics", MeasuredJson::parse(measured.metrics_json)},
+                             {"metrics", read_json<MeasuredJson>(measured.metrics_json)},
                              {"text", measured.text}};
   return host::replace_file(disk, path_in(directory),
                             json.dump(-1, ' ', false, MeasuredJson::error_handler_t::replace) + "\n");
@@ -29,7 +30,7 @@ std::optional<Measured> load_measured(host::Disk& disk, const std::string& direc
   if (!there.ok() || !*there) return std::nullopt;
   const auto text = host::read_text(disk, path_in(directory));
   if (!text.ok()) return std::nullopt;
-  const MeasuredJson json = MeasuredJson::parse(*text, nullptr, false);
+  const MeasuredJson json = read_json<MeasuredJson>(*text);
   const bool readable = json.is_object() && json.contains("step") && json["step"].is_number_unsigned() &&
                         json.contains("seconds") && json["seconds"].is_number() && json.contains("metrics") &&
                         json["metrics"].is_object() && json.contains("text") && json["text"].is_string();

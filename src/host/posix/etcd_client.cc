@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "json/read_json.h"
+
 namespace gossamer::host {
 namespace {
 
@@ -46,7 +48,7 @@ Reply post_to(httplib::Client& client, const std::string& path, const std::strin
     return true;
   };
   const auto result = client.send(request);
-  reply.body = json::parse(body, nullptr, false);
+  reply.body = read_json<json>(body);
   if (!result && !reply.body.is_object()) {
     reply.status = 0;
     reply.was_sent =

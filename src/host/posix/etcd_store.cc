@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "host/posix/etcd_client.h"
 #include "host/posix/etcd_requests.h"
+#include "json/read_json.h"
 
 namespace gossamer::host {
 namespace {
@@ -69,7 +70,7 @@ std::string encode(const Changes& changes) {
 
 // nullopt for a damaged text.
 std::optional<Changes> decode(const std::string& text) {
-  const json list = json::from_cbor(text, true, false);
+  const json list = read_cbor<json>(text);
   if (!list.is_array()) return std::nullopt;
   Changes changes;
   for (const json& entry : list) {
@@ -83,7 +84,7 @@ std::optional<Changes> decode(const std::string& text) {
 
 // Reads the generation's value; nullopt for a text that no coordinator of this format has written.
 std::optional<std::uint64_t> parse_generation(const std::string& text) {
-  const json value = json::parse(text, nullptr, false);
+  const json value = read_json<json>(text);
   const json& generation = etcd::member(value, "generation");
   if (etcd::member(value, "format") != json(kFormat) || !generation.is_number_unsigned()) return std::nullopt;
   return generation.get<std::uint64_t>();
@@ -213,7 +214,7 @@ Result<std::optional<LeaderRecord>> EtcdStore::leader() {
   const json& found = etcd::only(*answer.body);
   if (found.is_null()) return std::optional<LeaderRecord>();
   const std::string text = etcd::bytes(found, "value");
-  const json record = json::parse(text, nullptr, false);
+  const json record = read_json<json>(text);
   const json& name = etcd::member(record, "name");
   const json& address = etcd::member(record, "address");
   const json& generation = etcd::member(record, "generation");

@@ -11,6 +11,8 @@
 #include <limits>
 #include <utility>
 
+#include "json/read_json.h"
+
 namespace gossamer::sparse_engine {
 namespace {
 
@@ -148,7 +150,7 @@ constexpr std::array<CalibrationNumber, 3> kCalibrationNumbers = {
     {{"log", &Calibration::log}, {"rest", &Calibration::rest}, {"offset", &Calibration::offset}}};
 
 // The shortest digits that give the same float back; those of the double would be longer.
-Json short_number(float value) { return Json::parse(fmt::format("{}", value), nullptr, false); }
+Json short_number(float value) { return read_json<Json>(fmt::format("{}", value)); }
 
 Json fusion_json(const FusionOptions& fusion) {
   Json json = {{"candidates", fusion.candidates}, {"neighbours", fusion.neighbours}};
@@ -390,7 +392,7 @@ std::string format_header(const ModelHeader& header) {
 }
 
 Result<ModelHeader> parse_header(const std::string& path, std::string_view text) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = read_json<Json>(text);
   Fields fields(path, json);
   if (json.is_object() && json.contains("format") && json["format"] != Json(kModelFormat) &&
       json["format"] != Json(kDenseModelFormat)) {

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "json/read_json.h"
+
 namespace gossamer::data {
 
 bool JsonlEvents::go(Place place) {
@@ -145,11 +147,19 @@ bool JsonlEvents::string(std::string& text) {
   }
 }
 
+// Values within unknown keys are passed over, but other readers of the line might keep them.
+bool JsonlEvents::deeper() {
+  constexpr std::size_t kRecord = 1;  // the record is a level itself
+  if (++other_depth_ + kRecord <= kMostJsonLevels) return go(Place::kOther);
+  return fail("JSON that is nested too deeply", "more levels",
+              fmt::format("at most {} levels", kMostJsonLevels));
+}
+
 bool JsonlEvents::start_object(std::size_t /*elements*/) {
   switch (place_) {
     case Place::kStart: return go(Place::kObject);
     case Place::kFeatures: row_.kind = JsonlRecord::Kind::kNamedFeatures; return go(Place::kNames);
-    case Place::kOther: ++other_depth_; return go(Place::kOther);
+    case Place::kOther: return deeper();
     default: return fail_here("an object");
   }
 }
@@ -201,7 +211,7 @@ bool JsonlEvents::start_array(std::size_t /*elements*/) {
     case Place::kLabels: return go(Place::kLabelList);
     case Place::kFeatures: row_.kind = JsonlRecord::Kind::kFeatures; return go(Place::kPairs);
     case Place::kPairs: return go(Place::kPairIndex);
-    case Place::kOther: ++other_depth_; return go(Place::kOther);
+    case Place::kOther: return deeper();
     default: return fail_here("a list");
   }
 }

@@ -65,6 +65,7 @@ class JsonlEvents {
   };
 
   bool go(Place place);
+  bool deeper();
   bool scalar_in_other();
   bool other_value(std::string_view text);
   bool number(double value, std::string_view digits);

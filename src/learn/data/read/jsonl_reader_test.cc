@@ -71,6 +71,23 @@ TEST(JsonlReader, TellsOtherKeys) {
   EXPECT_EQ(quoted_list(std::vector<std::string>{"a", "\x1b"}), "'a', '\\x1B'");
 }
 
+// Values of other keys may be nested as deeply as any JSON that the program reads, and no deeper.
+TEST(JsonlReader, Levels) {
+  const auto read = [](std::string_view open, std::string_view close, std::size_t levels) {
+    std::string text = "{\"text\": \"a\", \"x\": ";
+    for (std::size_t i = 0; i < levels; ++i) text += open;
+    text += '0';
+    for (std::size_t i = 0; i < levels; ++i) text += close;
+    return read_json_text(text + "}");
+  };
+  EXPECT_EQ(read("[", "]", 31).message(), "ok");
+  EXPECT_EQ(read("{\"y\": ", "}", 31).message(), "ok");
+  for (const std::size_t levels : {std::size_t{32}, std::size_t{100'000}}) {
+    EXPECT_THAT(read("[", "]", levels).message(), HasSubstr("at most 32 levels"));
+    EXPECT_THAT(read("{\"y\": ", "}", levels).message(), HasSubstr("at most 32 levels"));
+  }
+}
+
 // "context" stands beside "text", before or after it, and belongs to its own line.
 TEST(JsonlReader, ReadsContext) {
   std::vector<std::string> seen;
@@ -175,7 +192,7 @@ TEST(JsonlReader, RefusesInvalidJson) {
               HasSubstr("train.jsonl:1:14: the line is not valid JSON"));
   EXPECT_THAT(where_and_what("{\"text\": \"\\ud800\"}"), HasSubstr("the line is not valid JSON"));
   EXPECT_THAT(where_and_what(std::string(100'000, '[')), HasSubstr("the line is not a record"));
-  EXPECT_THAT(where_and_what("{\"x\": " + std::string(100'000, '[')), HasSubstr("got the end of the line"));
+  EXPECT_THAT(where_and_what("{\"x\": " + std::string(20, '[')), HasSubstr("got the end of the line"));
 }
 
 // Files without records, endless lines and skipping behave as for the other readers.

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "json/read_json.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <string>
+
+namespace gossamer {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+std::string repeated(std::string_view part, std::size_t times) {
+  std::string text;
+  for (std::size_t i = 0; i < times; ++i) text += part;
+  return text;
+}
+
+std::string arrays(std::size_t levels) { return repeated("[", levels) + repeated("]", levels); }
+std::string objects(std::size_t levels) { return repeated(R"({"a":)", levels) + "1" + repeated("}", levels); }
+
+// A text of the allowed levels is read as the library reads it, whatever it is made of; order stays.
+TEST(ReadJson, AsTheLibrary) {
+  for (const std::string& text : {std::string("1"), std::string("null"), std::string(R"("[[[[")"),
+                                  std::string(R"({"b":[1,{"a":-2.5}],"a":""})"), arrays(1),
+                                  arrays(kMostJsonLevels), objects(kMostJsonLevels)}) {
+    EXPECT_EQ(read_json<json>(text), json::parse(text)) << text;
+    EXPECT_EQ(read_json<ordered_json>(text).dump(), ordered_json::parse(text).dump()) << text;
+  }
+}
+
+// Many lists beside each other are no depth.
+TEST(ReadJson, WideIsNotDeep) {
+  EXPECT_EQ(read_json<json>("[" + repeated(arrays(kMostJsonLevels - 1) + ",", 1000) + "0]").size(), 1001U);
+}
+
+// One level more is an error, and so are as many as would end the stack, closed or not.
+TEST(ReadJson, TooDeep) {
+  for (const std::string& text :
+       {arrays(kMostJsonLevels + 1), objects(kMostJsonLevels + 1), "[" + objects(kMostJsonLevels) + "]",
+        arrays(1'000'000), objects(1'000'000), repeated("[", 1'000'000), repeated(R"([{"a":)", 500'000)}) {
+    EXPECT_TRUE(read_json<json>(text).is_discarded()) << text.size();
+    EXPECT_TRUE(read_json<ordered_json>(text).is_discarded()) << text.size();
+  }
+}
+
+// What is no JSON is an error, and so is JSON with something behind it.
+TEST(ReadJson, NoJson) {
+  for (const char* text : {"", " ", "{", "[1,]", "nul", "{\"a\":1}}", "[] []", "\x80"}) {
+    EXPECT_TRUE(read_json<json>(text).is_discarded()) << text;
+  }
+}
+
+// CBOR has the same limit, and its reader would otherwise recurse by itself.
+TEST(ReadJson, Cbor) {
+  const json value = json::parse(arrays(kMostJsonLevels));
+  std::string bytes;
+  json::to_cbor(value, nlohmann::detail::output_adapter<char>(bytes));
+  EXPECT_EQ(read_cbor<json>(bytes), value);
+  const std::string list_of_one = "\x81";
+  EXPECT_TRUE(read_cbor<json>(list_of_one + bytes).is_discarded());
+  EXPECT_TRUE(read_cbor<json>(repeated(list_of_one, 10'000'000)).is_discarded());
+  EXPECT_TRUE(read_cbor<json>(bytes + bytes).is_discarded());
+  EXPECT_TRUE(read_cbor<json>("").is_discarded());
+}
+
+}  // namespace
+}  // namespace gossamer
