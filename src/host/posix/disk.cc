@@ -22,6 +22,9 @@
 namespace gossamer::host {
 namespace {
 
+constexpr unsigned kOwnersFile = S_IRUSR | S_IWUSR;
+constexpr unsigned kOwnersDirectory = S_IRWXU;
+
 class PosixSequentialFile final : public SequentialFile {
  public:
   PosixSequentialFile(std::string path, Descriptor fd) : path_(std::move(path)), fd_(std::move(fd)) {}
@@ -154,13 +157,15 @@ Result<std::unique_ptr<SequentialFile>> PosixDisk::open_sequential(const std::st
 
 Result<std::unique_ptr<WritableFile>> PosixDisk::open_writable(const std::string& path, WriteMode mode) {
   constexpr std::string_view kWhat = "cannot open for writing";
-  constexpr unsigned kOwner = S_IRUSR | S_IWUSR;
-  const int flags = O_WRONLY | O_CREAT | (mode == WriteMode::kAppend ? O_APPEND : O_TRUNC);
   const bool own = mode == WriteMode::kPrivate;
-  auto fd = open_descriptor(path, kWhat, flags, own ? kOwner : 0666);
+  int flags = O_WRONLY | O_CREAT | (mode == WriteMode::kAppend ? O_APPEND : O_TRUNC);
+  if (own || (mode == WriteMode::kTruncate && path.ends_with(".tmp"))) {
+    // What a crash left goes first, and so does what another user of this machine has put there.
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return system_error(path, kWhat, errno);
+    flags |= O_EXCL | O_NOFOLLOW;
+  }
+  auto fd = open_descriptor(path, kWhat, flags, own ? kOwnersFile : 0666);
   if (!fd.ok()) return fd.error();
-  // The file may have been there, open to others.
-  if (own && ::fchmod(fd->get(), kOwner) != 0) return system_error(path, kWhat, errno);
   return std::unique_ptr<WritableFile>(std::make_unique<PosixWritableFile>(path, std::move(*fd)));
 }
 
@@ -207,10 +212,17 @@ Result<std::vector<std::string>> PosixDisk::list(const std::string& directory) {
 }
 
 Result<void> PosixDisk::make_directories(const std::string& directory) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) return system_error(directory, "cannot make the directory", error.value());
-  return {};
+  constexpr std::string_view kWhat = "cannot make the directory";
+  for (std::size_t end = directory.find('/', 1);; end = directory.find('/', end + 1)) {
+    const std::string part = directory.substr(0, end);
+    const int error = ::mkdir(part.c_str(), kOwnersDirectory) == 0 ? 0 : errno;
+    std::error_code ignored;
+    // A directory that is there may be one in which this user can make nothing.
+    if (error != 0 && !std::filesystem::is_directory(part, ignored)) {
+      return system_error(directory, kWhat, error == EEXIST ? ENOTDIR : error);
+    }
+    if (end == std::string::npos) return {};
+  }
 }
 
 Result<void> PosixDisk::rename(const std::string& from, const std::string& to) {
@@ -248,12 +260,14 @@ Result<std::uint64_t> PosixDisk::free_bytes(const std::string& path) {
 
 Result<std::unique_ptr<DirectoryLock>> PosixDisk::lock(const std::string& directory) {
   constexpr std::string_view kWhat = "cannot lock the directory";
-  auto fd = open_descriptor(directory + "/.lock", kWhat, O_RDWR | O_CREAT);
+  auto fd = open_descriptor(directory + "/.lock", kWhat, O_RDWR | O_CREAT | O_NOFOLLOW, kOwnersFile);
   if (!fd.ok()) {
     Error error = fd.error();
     error.where = directory;
     return error;
   }
+  // Whoever can open the file can lock it. One of an older version was open to all.
+  static_cast<void>(::fchmod(fd->get(), kOwnersFile));
   while (::flock(fd->get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) {
       return Error{.kind = ErrorKind::kRefused,

@@ -19,6 +19,8 @@
 #include <string_view>
 #include <thread>
 
+#include "host/api/files.h"
+
 namespace gossamer::host {
 namespace {
 
@@ -182,6 +184,65 @@ TEST(PosixDisk, PrivateFiles) {
     EXPECT_EQ(info.st_mode & 0777, 0600U) << name;
   }
   static_cast<void>(::umask(before));
+  EXPECT_TRUE(disk.remove_all(directory).ok());
+}
+
+unsigned mode_of(const std::string& path) {
+  struct stat info{};
+  CHECK(::lstat(path.c_str(), &info) == 0, path);
+  return info.st_mode & 0777U;
+}
+
+// Directories and locks are their owner's alone, whatever the umask, and a lock that was open to others is
+// closed. A directory that is there stays as it is.
+TEST(PosixDisk, DirectoriesAndLocksAreTheOwners) {
+  PosixDisk disk;
+  const std::string directory = ::testing::TempDir() + "gossamer_posix_owner_test";
+  ASSERT_TRUE(disk.remove_all(directory).ok());
+  const mode_t before = ::umask(0);
+  ASSERT_TRUE(disk.make_directories(directory + "/a/b/").ok());
+  for (const char* name : {"", "/a", "/a/b"}) EXPECT_EQ(mode_of(directory + name), 0700U) << name;
+  ASSERT_EQ(::chmod((directory + "/a").c_str(), 0755), 0);
+  ASSERT_TRUE(disk.make_directories(directory + "/a/c").ok());
+  EXPECT_EQ(mode_of(directory + "/a"), 0755U);
+  EXPECT_TRUE(disk.lock(directory + "/a").ok());
+  EXPECT_EQ(mode_of(directory + "/a/.lock"), 0600U);
+  ASSERT_EQ(::chmod((directory + "/a/.lock").c_str(), 0644), 0);
+  EXPECT_TRUE(disk.lock(directory + "/a").ok());
+  EXPECT_EQ(mode_of(directory + "/a/.lock"), 0600U);
+  static_cast<void>(::umask(before));
+  EXPECT_TRUE(disk.remove_all(directory).ok());
+}
+
+// A file that will be renamed is made anew: a symbolic link in its place is not followed, and neither is one
+// in place of a lock. What a crash left there stops nobody. A user's own links for other files work.
+TEST(PosixDisk, PlantedLinks) {
+  PosixDisk disk;
+  const std::string directory = ::testing::TempDir() + "gossamer_posix_planted_test";
+  ASSERT_TRUE(disk.remove_all(directory).ok());
+  ASSERT_TRUE(disk.make_directories(directory).ok());
+  const std::string victim = directory + "/victim";
+  const auto planted = [&](const std::string& name) {
+    CHECK(replace_file(disk, victim, "whole").ok());
+    CHECK(::symlink(victim.c_str(), (directory + name).c_str()) == 0);
+  };
+  for (const bool secret : {false, true}) {
+    planted("/f.tmp");
+    const auto replace =
+        secret ? &replace_private_file
+               : static_cast<Result<void> (*)(Disk&, const std::string&, std::string_view)>(&replace_file);
+    ASSERT_TRUE(replace(disk, directory + "/f", "mine").ok());
+    EXPECT_EQ(*read_text(disk, victim), "whole");
+    EXPECT_EQ(*read_text(disk, directory + "/f"), "mine");
+    ASSERT_TRUE(disk.open_writable(directory + "/f.tmp", WriteMode::kAppend).ok());  // as after a crash
+    ASSERT_TRUE(replace(disk, directory + "/f", "again").ok());
+    EXPECT_EQ(*read_text(disk, directory + "/f"), "again");
+  }
+  planted("/.lock");
+  EXPECT_FALSE(disk.lock(directory).ok());
+  planted("/link");
+  ASSERT_TRUE(disk.open_writable(directory + "/link", WriteMode::kTruncate).ok());
+  EXPECT_EQ(*read_text(disk, victim), "");
   EXPECT_TRUE(disk.remove_all(directory).ok());
 }
 

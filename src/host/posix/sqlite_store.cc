@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -134,8 +135,10 @@ Result<std::optional<LeaderRecord>> read_leader(SqliteDatabase& database) {
 
 Result<std::optional<Descriptor>> SqliteStore::take_lock() const {
   constexpr std::string_view kWhat = "cannot lock the coordinator's file";
-  auto fd = open_descriptor(lock_path(), kWhat, O_RDWR | O_CREAT);
+  constexpr unsigned kOwnersFile = S_IRUSR | S_IWUSR;  // whoever can open the file can lock it
+  auto fd = open_descriptor(lock_path(), kWhat, O_RDWR | O_CREAT | O_NOFOLLOW, kOwnersFile);
   if (!fd.ok()) return fd.error();
+  static_cast<void>(::fchmod(fd->get(), kOwnersFile));  // an older version made it open to all
   struct flock lock = whole_file(F_WRLCK);
   while (::fcntl(fd->get(), F_OFD_SETLK, &lock) != 0) {
     if (errno == EAGAIN || errno == EACCES) return std::optional<Descriptor>();
