@@ -11,7 +11,7 @@
 #include "apps/cli/machine.h"
 #include "commands/engine/prediction_service.h"
 #include "host/api/endpoint.h"
-#include "host/posix/http_server.h"
+#include "host/posix/http/http_server.h"
 #include "host/posix/signals.h"
 
 namespace gossamer::cli {
@@ -116,12 +116,13 @@ Result<ExitStatus> run_serve(Context& context, const Command& self, std::span<co
   parser
       .add_option("--top", flags.answer.top, "labels to answer with, unless ?top=K says otherwise; default 5")
       .type_name("K");
-  parser.add_option("--connections", flags.connections, "open at once; default 256").type_name("N");
+  parser.add_option("--connections", flags.connections, "requests at once, 503 beyond; default 256")
+      .type_name("N");
   parser.add_option("--waiting", flags.waiting, "requests that may wait, 503 beyond; default 128")
       .type_name("N");
   parser.add_option("--body-bytes", flags.body_bytes, "largest body, 413 beyond; default 1048576")
       .type_name("N");
-  parser.add_option("--timeout", flags.timeout, "seconds that a read or write may take; default 5")
+  parser.add_option("--timeout", flags.timeout, "half the seconds that a body or a reply may take; default 5")
       .type_name("S");
   add_threads(parser, flags.common);
   add_quiet(parser, flags.common);

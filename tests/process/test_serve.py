@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import threading
+import time
 
 import program
 import test_training
@@ -28,6 +29,13 @@ class Server:
     def connect(self):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=program.TIMEOUT)
 
+    def open(self):
+        return socket.create_connection(("127.0.0.1", self.port), timeout=program.TIMEOUT)
+
+    def rss_mb(self):
+        with open(f"/proc/{self.running.process.pid}/status") as status:
+            return next(int(line.split()[1]) >> 10 for line in status if line.startswith("VmRSS"))
+
     def ask(self, method, path, body=None, headers=None):
         """(status, headers, body) of one request on a connection of its own."""
         connection = self.connect()
@@ -41,6 +49,13 @@ class Server:
     def stop(self, number=signal.SIGTERM):
         self.running.signal(number)
         return self.running.finish()
+
+
+def read_to_end(client):
+    replies = b""
+    while piece := client.recv(1000):
+        replies += piece
+    return replies
 
 
 class Serve(test_training.WithData):
@@ -127,10 +142,10 @@ class Serve(test_training.WithData):
                 self.assertEqual((got, headers["Content-Type"]), (status, "application/json"), body)
                 self.assertIn(part, json.dumps(json.loads(body)["error"]))
         with socket.create_connection(("127.0.0.1", server.port), timeout=program.TIMEOUT) as slow:
-            slow.sendall(b"POST /predict HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: 100\r\n\r\n1:1")
+            slow.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 100\r\n\r\n1:1")
             self.assertIn(b" 408 ", slow.recv(1000))
         with socket.create_connection(("127.0.0.1", server.port), timeout=program.TIMEOUT) as polite:
-            polite.sendall(b"POST /predict HTTP/1.1\r\nExpect: 100-continue\r\nContent-Type: text/plain\r\n"
+            polite.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Type: text/plain\r\n"
                            b"Content-Length: 1001\r\n\r\n")  # fmt: skip
             self.assertTrue(polite.recv(1000).startswith(b"HTTP/1.1 413 "))
         with socket.create_connection(("127.0.0.1", server.port), timeout=program.TIMEOUT) as rude:
@@ -144,7 +159,7 @@ class Serve(test_training.WithData):
         expected = program.run("predict", self.out, "1:1 2:1").out
         server = self.serve()
         with socket.create_connection(("127.0.0.1", server.port), timeout=program.TIMEOUT) as client:
-            client.sendall(b"POST /predict HTTP/1.1\r\nExpect: 100-continue\r\nContent-Type: text/plain\r\n"
+            client.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Type: text/plain\r\n"
                            b"Content-Length: 7\r\n\r\n")  # fmt: skip
             # The server has begun with this request, and still has to get 4 bytes.
             self.assertIn(b" 100 ", client.recv(1000))
@@ -162,6 +177,53 @@ class Serve(test_training.WithData):
         self.assertTrue(reply.startswith(b"HTTP/1.1 200 "), reply)
         self.assertTrue(reply.endswith(expected.encode()), reply)
         self.assertEqual(server.running.finish().status, 143)
+
+    # A request that two readers could understand differently gets one reply, and what follows it none.
+    def test_two_readers(self):
+        server = self.serve()
+        begin = b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\n"
+        follows = b"GET /model HTTP/1.1\r\nHost: y\r\n\r\n"
+        for request in (
+            begin + b"Content-Length: 38\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n1:1\r\n0\r\n\r\n",
+            begin + b"Content-Length: 3\r\nContent-Length: 38\r\n\r\n1:1",
+            begin + b"Content-Length : 3\r\n\r\n1:1",
+            begin + b"Transfer-Encoding: chunked\r\n\r\n3;x=y\r\n1:1\r\n0\r\n\r\n",
+            b"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 38\r\n\r\n",
+            b"GET /healthz HTTP/1.1\nHost: x\n\n",
+        ):
+            with self.subTest(request=request), server.open() as client:
+                client.sendall(request + follows)
+                replies = read_to_end(client)
+                self.assertTrue(replies.startswith(b"HTTP/1.1 400 "), replies)
+                self.assertEqual(replies.count(b"HTTP/1.1 "), 1, replies)
+                self.assertIn("two readers", json.loads(replies.split(b"\r\n\r\n", 1)[1])["error"]["what"])
+        with server.open() as client:  # the plain form of the same
+            client.sendall(begin + b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n3\r\n1:1\r\n0\r\n\r\n")
+            self.assertTrue(read_to_end(client).startswith(b"HTTP/1.1 200 "))
+        self.assertEqual(server.stop().status, 143)
+
+    # Ten times as many clients as may be served never end their heads, and one sends no end of them: others are
+    # answered at once, and the memory stays.
+    def test_endless_heads(self):
+        server = self.serve("--connections", "10")
+        before = server.rss_mb()
+        slow = [server.open() for _ in range(100)]
+        for number, client in enumerate(slow):
+            client.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\n"[:1 + number % 37])
+        begin = time.monotonic()
+        self.assertEqual(server.ask("GET", "/healthz")[0], 200)
+        self.assertEqual(server.ask("POST", "/predict", '"1:1"', JSON)[0], 200)
+        self.assertLess(time.monotonic() - begin, 3)  # a head has 5 s
+        sent = 0
+        with server.open() as endless, self.assertRaises(OSError):
+            endless.sendall(b"POST /predict HTTP/1.1\r\n")
+            while sent < 200 << 20:
+                endless.sendall(b"x: y%s\r\n" % (b"z" * 4000))
+                sent += 4000
+        self.assertLess(server.rss_mb() - before, 50)
+        for client in slow:
+            client.close()
+        self.assertEqual(server.stop().status, 143)
 
     # A port in use, an invalid address and a missing model are reported before anything is served.
     def test_refusals(self):

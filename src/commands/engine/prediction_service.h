@@ -24,7 +24,7 @@
 
 #include "base/result.h"
 #include "commands/engine/query_session.h"
-#include "host/posix/http_server.h"
+#include "host/posix/http/http_server.h"
 
 namespace gossamer::commands {
 

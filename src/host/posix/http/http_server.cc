@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/posix/http_server.h"
+#include "host/posix/http/http_server.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <httplib.h>
 #include <nlohmann/json.hpp>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -19,18 +20,24 @@
 
 #include "base/check.h"
 #include "host/posix/blocked_signals.h"
-#include "host/posix/connection_threads.h"
+#include "host/posix/http/connection_slots.h"
+#include "host/posix/http/http_talk.h"
 
 namespace gossamer::host {
 namespace {
 
-using SteadyClock = std::chrono::steady_clock;
-
-// The most requests on one connection. Whatever follows a body that was not read to its end is read as
-// requests, each of them wrong.
-constexpr std::size_t kMostRequestsPerConnection = 1000;
-
 constexpr int kBacklog = 256;
+
+// Reads requests and writes replies. It neither accepts connections nor waits for their bytes.
+class Library final : public httplib::Server {
+ public:
+  bool serve(httplib::Stream& request, bool last) {
+    bool ends = false;
+    return process_request(request, last, ends, nullptr);
+  }
+  // The socket that listens, once it is bound.
+  [[nodiscard]] int socket() const { return svr_sock_; }
+};
 
 std::string media_type(const httplib::Request& request) {
   std::string type = request.get_header_value("Content-Type");
@@ -65,7 +72,9 @@ struct Waiting {
 
 class PosixHttpServer final : public HttpServer {
  public:
-  explicit PosixHttpServer(const HttpOptions& options) : options_(options) { configure(); }
+  explicit PosixHttpServer(const HttpOptions& options) : options_(options), slots_(options.max_connections) {
+    configure();
+  }
   ~PosixHttpServer() override {
     if (!acceptor_.joinable()) return;
     close();
@@ -82,12 +91,12 @@ class PosixHttpServer final : public HttpServer {
   bool serve(std::size_t most, Duration patience,
              FunctionRef<std::vector<HttpReply>(std::span<const HttpRequest>)> answer) override;
   void close() override {
-    if (!closed_) server_.stop();
-    closed_ = true;
+    if (!closed_.exchange(true)) static_cast<void>(::shutdown(library_.socket(), SHUT_RDWR));
   }
 
  private:
   void configure();
+  void accept_all();
   void post(const httplib::Request& from, httplib::Response& to, const httplib::ContentReader& read);
   [[nodiscard]] HttpReply hand_over(HttpRequest request);
   [[nodiscard]] HttpReply overloaded() const;
@@ -96,10 +105,10 @@ class PosixHttpServer final : public HttpServer {
   void explain(const httplib::Request& from, httplib::Response& to) const;
 
   const HttpOptions options_;
-  httplib::Server server_;
+  Library library_;
+  ConnectionSlots slots_;
   int port_ = 0;
-  bool closed_ = false;
-  int listening_ = -1;
+  std::atomic<bool> closed_ = false;
   std::thread acceptor_;
 
   std::mutex mutex_;  // of all below
@@ -110,42 +119,36 @@ class PosixHttpServer final : public HttpServer {
 };
 
 void PosixHttpServer::configure() {
-  const auto seconds = [](Duration d) { return static_cast<time_t>(d.ns / 1'000'000'000); };
-  const auto micros = [](Duration d) { return static_cast<time_t>(d.ns % 1'000'000'000 / 1000); };
-  server_.new_task_queue = [most = options_.max_connections] { return new ConnectionThreads(most); };
-  server_.set_read_timeout(seconds(options_.timeout), micros(options_.timeout));
-  server_.set_write_timeout(seconds(options_.timeout), micros(options_.timeout));
-  server_.set_keep_alive_timeout(std::max<time_t>(1, seconds(options_.idle_timeout)));
-  server_.set_keep_alive_max_count(kMostRequestsPerConnection);
-  server_.set_payload_max_length(options_.max_body_bytes);
-  server_.set_tcp_nodelay(true);
+  // What a reply tells the client of its connection.
+  library_.set_keep_alive_timeout(std::max<time_t>(1, options_.idle_timeout.ns / 1'000'000'000));
+  library_.set_payload_max_length(options_.max_body_bytes);
+  library_.set_tcp_nodelay(true);  // connections inherit it
   // Not the library's options: with SO_REUSEPORT a second server would silently share the port.
-  server_.set_socket_options([this](int socket) {
+  library_.set_socket_options([](int socket) {
     const int on = 1;
     static_cast<void>(::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)));
-    listening_ = socket;
   });
   for (const auto& [path, reply] : options_.pages) {
     // Paths are patterns there; ours hold no character that means something.
-    server_.Get(path, [reply](const httplib::Request&, httplib::Response& to) { send(to, reply); });
+    library_.Get(path, [reply](const httplib::Request&, httplib::Response& to) { send(to, reply); });
   }
-  server_.Post(options_.endpoint, [this](const httplib::Request& from, httplib::Response& to,
-                                         const httplib::ContentReader& read) { post(from, to, read); });
-  server_.set_expect_100_continue_handler([this](const httplib::Request& from, httplib::Response& to) {
+  library_.Post(options_.endpoint, [this](const httplib::Request& from, httplib::Response& to,
+                                          const httplib::ContentReader& read) { post(from, to, read); });
+  library_.set_expect_100_continue_handler([this](const httplib::Request& from, httplib::Response& to) {
     if (from.get_header_value<std::uint64_t>("Content-Length") <= options_.max_body_bytes) return 100;
     // The library sends the reply as it is here, whatever is returned.
     send(to, too_large());
     return to.status;
   });
-  server_.set_error_handler(
+  library_.set_error_handler(
       [this](const httplib::Request& from, httplib::Response& to) { explain(from, to); });
 }
 
 Result<void> PosixHttpServer::listen() {
   const bool any = options_.port == 0;
   errno = 0;
-  port_ = any ? server_.bind_to_any_port(options_.host) : options_.port;
-  if (any ? port_ <= 0 : !server_.bind_to_port(options_.host, options_.port)) {
+  port_ = any ? library_.bind_to_any_port(options_.host) : options_.port;
+  if (any ? port_ <= 0 : !library_.bind_to_port(options_.host, options_.port)) {
     return Error{.kind = ErrorKind::kFailed,
                  .where = fmt::format("{}:{}", options_.host, options_.port),
                  .what = "cannot listen there",
@@ -154,17 +157,33 @@ Result<void> PosixHttpServer::listen() {
                  .fix = "choose another HOST:PORT; port 0 takes a free one"};
   }
   // The library's own backlog is 5: a sixth client that connects at the same moment would wait a second.
-  static_cast<void>(::listen(listening_, kBacklog));
+  static_cast<void>(::listen(library_.socket(), kBacklog));
   const BlockedSignals blocked;
   acceptor_ = std::thread([this] {
-    static_cast<void>(server_.listen_after_bind());
+    accept_all();
+    slots_.end();
     const std::lock_guard lock(mutex_);
     ended_ = true;
     arrived_.notify_all();
   });
-  // Until the server runs, a stop would go unheard.
-  while (!server_.is_running()) std::this_thread::yield();
   return {};
+}
+
+void PosixHttpServer::accept_all() {
+  const auto serve = [this](httplib::Stream& request, bool last) { return library_.serve(request, last); };
+  while (!closed_) {
+    const int socket = ::accept4(library_.socket(), nullptr, nullptr, SOCK_CLOEXEC);
+    if (socket >= 0) {
+      slots_.add(socket, [this, serve](ConnectionSlots::Slot& slot) {
+        HttpTalk(slot, options_, closed_, serve).run();
+      });
+    } else if (errno != EINTR && errno != ECONNABORTED && !closed_) {
+      // No descriptor or no memory is left, which passes: some connection ends, or is ended.
+      slots_.make_room();
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+  ::close(library_.socket());
 }
 
 bool PosixHttpServer::serve(std::size_t most, Duration patience,
@@ -209,18 +228,15 @@ void PosixHttpServer::post(const httplib::Request& from, httplib::Response& to,
                            const httplib::ContentReader& read) {
   HttpRequest request{.content_type = media_type(from), .parameters = {}, .body = {}};
   for (const auto& [name, value] : from.params) request.parameters[name] = value;
-  const auto limit = SteadyClock::now() + std::chrono::nanoseconds(2 * options_.timeout.ns);
   // The library does not say whether it unpacked a body to its end, so none is taken.
   const bool packed = from.has_header("Content-Encoding");
-  bool late = false;
   bool large = false;
   const auto take = [&](const char* bytes, std::size_t size) {
     // A body that comes in chunks tells its size at the end. A body that is too large is read and dropped, or
     // the client would be cut off before it has seen why.
     large = large || request.body.size() + size > options_.max_body_bytes;
-    late = SteadyClock::now() > limit;
     if (!large) request.body.append(bytes, size);
-    return !late;
+    return true;
   };
   const bool whole = from.is_multipart_form_data()
                          ? read([](const httplib::MultipartFormData&) { return true; }, take)

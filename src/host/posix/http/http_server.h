@@ -11,13 +11,18 @@
 //   }
 //
 // Limits:
-// - connections: further ones wait in the system's backlog;
+// - requests that are read, wait or are answered: beyond them 503. Pages are always answered. 16 connections
+// more
+//   than these may be open; for a further one, the one that has been idle or without a whole head longest is
+//   shut;
 // - waiting requests: beyond them 503 with Retry-After;
+// - a head: 64 KiB and 100 lines (431), 5 s from its first byte to its last (408);
 // - bytes of a body: 413;
-// - seconds that a read, a write or a whole body may take: 408, or the connection is closed;
+// - seconds that a whole body may take (408), and a whole reply (the connection is closed);
 // - seconds that a connection may be idle.
-// A client that sends its headers byte by byte holds one connection. A server that faces the internet needs a
-// proxy in front.
+//
+// A request that two readers could understand differently gets 400, and its connection ends (request_head.h,
+// chunk_check.h).
 //
 // A packed body (Content-Encoding) is refused (415): the library would take the first part of one for all of
 // it.
@@ -60,10 +65,11 @@ struct HttpOptions {
   int port = 0;                                 // 0: a free one
   std::string endpoint = "/";                   // path of POST requests
   std::map<std::string, HttpReply> pages = {};  // GET requests' replies, by path
-  std::size_t max_connections = 256;
+  std::size_t max_connections = 256;            // of requests at once
   std::size_t max_waiting = 128;
   std::size_t max_body_bytes = std::size_t{1} << 20;
-  Duration timeout = from_seconds(5);       // of one read or write; a whole body may take twice as long
+  Duration timeout = from_seconds(5);       // a whole body may take twice as long, and a whole reply
+  Duration head_timeout = from_seconds(5);  // of a whole head
   Duration idle_timeout = from_seconds(2);  // of a connection between two requests
 };
 
