@@ -246,6 +246,29 @@ TEST(PosixDisk, PlantedLinks) {
   EXPECT_TRUE(disk.remove_all(directory).ok());
 }
 
+// Another user who plants the link again and again, also between the removal and the opening, gets no byte.
+TEST(PosixDisk, PlantedAllTheTime) {
+  PosixDisk disk;
+  const std::string directory = ::testing::TempDir() + "gossamer_posix_planting_test";
+  ASSERT_TRUE(disk.remove_all(directory).ok());
+  ASSERT_TRUE(disk.make_directories(directory).ok());
+  const std::string victim = directory + "/victim";
+  const std::string planted = directory + "/f.tmp";
+  ASSERT_TRUE(replace_file(disk, victim, "whole").ok());
+  std::atomic<bool> ended = false;
+  std::thread planter([&] {
+    while (!ended) static_cast<void>(::symlink(victim.c_str(), planted.c_str()));
+  });
+  std::size_t refused = 0;
+  for (int i = 0; i < 20'000 && refused < 100; ++i) {
+    if (!disk.open_writable(planted, WriteMode::kTruncate).ok()) ++refused;
+  }
+  ended = true;
+  planter.join();
+  EXPECT_EQ(*read_text(disk, victim), "whole");
+  EXPECT_TRUE(disk.remove_all(directory).ok());
+}
+
 // remove_all() removes a symbolic link and leaves what it leads to.
 TEST(PosixDisk, RemoveAllDoesNotFollowLinks) {
   PosixDisk disk;

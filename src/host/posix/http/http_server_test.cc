@@ -309,7 +309,7 @@ TEST(HttpServer, HeadsAreBounded) {
   });
 }
 
-// A body of pauses has a time for the whole of it.
+// A body in drops has a time for the whole of it.
 TEST(HttpServer, SlowBody) {
   serve_stranger({.timeout = from_milliseconds(150)}, [](int port) {
     const Stranger slow(port);
@@ -321,6 +321,19 @@ TEST(HttpServer, SlowBody) {
     EXPECT_TRUE(slow.rest().starts_with("HTTP/1.1 408 "));
     ended = true;
     drip.join();
+  });
+}
+
+// The same for a body without a pause.
+TEST(HttpServer, EndlessBody) {
+  serve_stranger({.max_body_bytes = 10, .timeout = from_milliseconds(50)}, [](int port) {
+    const Stranger endless(port);
+    ASSERT_TRUE(endless.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000000\r\n\r\n"));
+    const std::string some(100'000, 'x');
+    const std::size_t most = std::size_t{8} << 30;
+    std::size_t sent = 0;
+    while (sent < most && endless.send(some)) sent += some.size();
+    EXPECT_LT(sent, most);
   });
 }
 

@@ -79,8 +79,7 @@ bool HttpTalk::read_head(HeadReader& reader) {
       end_with(reader.refusal().status, reader.refusal().error);
       return false;
     }
-    const TimedSocket::Got got =
-        SocketClock::now() < until ? socket_.wait_for_more(until) : TimedSocket::Got::kLate;
+    const TimedSocket::Got got = socket_.wait_for_more(until);
     if (got == TimedSocket::Got::kLate) end_with(408, late());
     if (got != TimedSocket::Got::kBytes) return false;
   }

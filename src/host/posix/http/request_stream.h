@@ -48,7 +48,8 @@ class TimedSocket {
 
 class RequestStream final : public httplib::Stream {
  public:
-  // `patience` is for the whole body, and again for the whole reply from its first byte on.
+  // `head` outlives this. `patience` is for the whole body, and again for the whole reply from its first byte
+  // on.
   RequestStream(TimedSocket& socket, const RequestHead& head, Duration patience);
 
   // After the library is done. `in_step`: the body was read to its end, and the reply was written.
