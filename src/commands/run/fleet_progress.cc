@@ -75,6 +75,8 @@ void FleetProgress::add(NodeId from, MemberReport report) {
     recovery_tally_.add(std::move(*recovery));
   } else if (auto* const failed = std::get_if<FailedCheckpoint>(&report)) {
     failed_.push_back(std::move(*failed));
+  } else if (auto* const damaged = std::get_if<DamagedFile>(&report)) {
+    damaged_.push_back(std::move(*damaged));
   }
 }
 
@@ -90,6 +92,8 @@ void FleetProgress::tell_steps() {
     host_.say(fmt::format("warning: no checkpoint of step {}: {}", one.step.value, one.error));
     not_written_ = one.error;
   }
+  for (const DamagedFile& one : std::exchange(damaged_, {}))
+    hooks_.events("checkpoint_damaged", {{"file", one.file}, {"error", one.error}});
 }
 
 void FleetProgress::tell(const StepLoss& one, bool just_done) {

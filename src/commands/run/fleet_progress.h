@@ -80,6 +80,7 @@ class FleetProgress {
   StepTally tally_;
   RecoveryTally recovery_tally_;
   std::vector<FailedCheckpoint> failed_;  // that are not handed on yet
+  std::vector<DamagedFile> damaged_;      // the same
   std::vector<engine::FleetRecovery> recoveries_;
   std::function<std::string(std::string)> name_;
   const tensors::CheckpointInfo from_;

@@ -141,7 +141,7 @@ class FleetProgressTest : public ::testing::Test {
 };
 
 // Steps are handed on once, in order, as members tell of them. A recovery counts once, and a failed
-// checkpoint is told for each member.
+// checkpoint and a damaged file are told for each member.
 TEST_F(FleetProgressTest, HandsOnWhatMembersTell) {
   lead();
   for (int i = 0; i < 20; ++i) {
@@ -158,12 +158,14 @@ TEST_F(FleetProgressTest, HandsOnWhatMembersTell) {
                              .load = {},
                              .replay = {}});
   tell(FailedCheckpoint{.step = StepNumber(16), .error = "no room"});
+  tell(DamagedFile{.file = "a.part", .error = "a wrong checksum"});
   run_for(1);
   lead_->progress.tell_steps();
   lead_->progress.tell_recoveries(FleetProgress::Until::kNow);
   lead_->progress.tell_recoveries(FleetProgress::Until::kEnd);
   expect_all_steps();
-  EXPECT_THAT(events_, ElementsAre("checkpoint_failed", "checkpoint_failed", "recovery"));
+  EXPECT_THAT(events_, ElementsAre("checkpoint_failed", "checkpoint_failed", "checkpoint_damaged",
+                                   "checkpoint_damaged", "recovery"));
   StepsCost cost;
   lead_->progress.add_to(cost);
   EXPECT_EQ(cost.step_bytes, 10);

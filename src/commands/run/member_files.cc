@@ -27,10 +27,9 @@ Result<void> MemberFiles::begin(const LedConfiguration& told) {
   told_ = told;
   start_.clear();
   if (told.start == StepNumber()) return {};
-  const auto nobody = [](std::string_view, EventFields) {};
   auto files =
       tensors::open_fleet_files(disk_, supplied_.elsewhere ? supplied_.supply.directory : told.checkpoints,
-                                told.fingerprint, told.start, nobody);
+                                told.fingerprint, told.start, damage_);
   if (!files.ok()) return files.error();
   if (!files->has_value()) {
     return Error{.kind = ErrorKind::kBadData,
@@ -44,10 +43,9 @@ Result<void> MemberFiles::begin(const LedConfiguration& told) {
   return {};
 }
 
-Result<std::optional<std::span<const std::byte>>> MemberFiles::at_start(const std::string& section) const {
+Result<std::optional<std::span<const std::byte>>> MemberFiles::at_start(const std::string& section) {
   if (told_.start == StepNumber()) return std::optional<std::span<const std::byte>>();
-  const auto nobody = [](std::string_view, EventFields) {};
-  const auto bytes = tensors::fleet_section(start_, section, nobody);
+  const auto bytes = tensors::fleet_section(start_, section, damage_);
   if (!bytes.ok()) return bytes.error();
   return std::optional(*bytes);
 }

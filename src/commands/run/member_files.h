@@ -36,7 +36,8 @@ class MemberFiles {
   [[nodiscard]] Result<void> begin(const LedConfiguration& told);
   // The bytes of a section in that checkpoint; nothing where the run began with step 0. kBadData for a
   // section that the checkpoint lacks, or has damaged.
-  [[nodiscard]] Result<std::optional<std::span<const std::byte>>> at_start(const std::string& section) const;
+  // A damaged file in whose place another was read is told.
+  [[nodiscard]] Result<std::optional<std::span<const std::byte>>> at_start(const std::string& section);
 
   void tell(const MemberReport& report) const { supplied_.tell(report_bytes(report)); }
   // Saves this member's sections before step `next`. A failure costs one checkpoint and is told. The
@@ -56,6 +57,7 @@ class MemberFiles {
   const NodeId self_;
   LedConfiguration told_;
   std::vector<tensors::CheckpointFile> start_;
+  DamageReports damage_{[tell = supplied_.tell](const MemberReport& one) { tell(report_bytes(one)); }};
 };
 
 // Whether the coordinator has all files of checkpoints that this machine is to deliver from the directory.

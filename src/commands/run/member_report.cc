@@ -39,6 +39,13 @@ void write(const FailedCheckpoint& failed, wire::MemberReport& report) {
   report.mutable_failed()->set_error(failed.error);
 }
 
+void write(const DamagedFile& damaged, wire::MemberReport& report) {
+  report.mutable_damaged()->set_file(damaged.file);
+  report.mutable_damaged()->set_error(damaged.error);
+}
+
+std::string text_of(const std::string& told) { return visible(told.substr(0, kMostText)); }
+
 engine::MemberStep read(const wire::MemberReport::Step& told) {
   return {.epoch = Epoch(told.epoch()),
           .step = StepNumber(told.step()),
@@ -51,7 +58,7 @@ engine::MemberStep read(const wire::MemberReport::Step& told) {
 engine::FleetRecovery read(const wire::MemberReport::Recovery& told) {
   return {.epoch = Epoch(told.epoch()),
           .step = StepNumber(told.step()),
-          .cause = visible(told.cause().substr(0, kMostText)),
+          .cause = text_of(told.cause()),
           .total = {told.total()},
           .detect = {told.detect()},
           .agree = {told.agree()},
@@ -68,6 +75,18 @@ std::string report_bytes(const MemberReport& report) {
   return told.SerializeAsString();
 }
 
+void DamageReports::operator()(std::string_view event, EventFields fields) {
+  if (event != "checkpoint_damaged") return;
+  DamagedFile damaged;
+  for (const EventField& field : fields) {
+    const auto* const text = std::get_if<std::string>(&field.value);
+    if (text == nullptr) continue;
+    if (field.key == "file") damaged.file = *text;
+    if (field.key == "error") damaged.error = *text;
+  }
+  if (told_.insert(damaged.file).second) tell_(damaged);
+}
+
 std::optional<MemberReport> read_report(std::string_view bytes) {
   wire::MemberReport told;
   if (!told.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return std::nullopt;
@@ -78,7 +97,9 @@ std::optional<MemberReport> read_report(std::string_view bytes) {
     case wire::MemberReport::kRecovery: return read(told.recovery());
     case wire::MemberReport::kFailed:
       return FailedCheckpoint{.step = StepNumber(told.failed().step()),
-                              .error = visible(told.failed().error().substr(0, kMostText))};
+                              .error = text_of(told.failed().error())};
+    case wire::MemberReport::kDamaged:
+      return DamagedFile{.file = text_of(told.damaged().file()), .error = text_of(told.damaged().error())};
     case wire::MemberReport::REPORT_NOT_SET: return std::nullopt;
   }
   return std::nullopt;

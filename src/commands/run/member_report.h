@@ -6,11 +6,15 @@
 // Thread rule: plain values and functions.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 
+#include "base/counters.h"
 #include "base/ids.h"
 #include "base/result.h"
 #include "engines/run/fleet_recovery.h"
@@ -24,10 +28,27 @@ struct FailedCheckpoint {
   std::string error;  // for people
 };
 
-using MemberReport = std::variant<engine::MemberStep, engine::FleetRecovery, FailedCheckpoint>;
+// A file of the checkpoint that the run began with. A member found it damaged, and read others in its place.
+struct DamagedFile {
+  std::string file;   // for people
+  std::string error;  // for people
+};
+
+using MemberReport = std::variant<engine::MemberStep, engine::FleetRecovery, FailedCheckpoint, DamagedFile>;
 
 [[nodiscard]] std::string report_bytes(const MemberReport& report);
 // Nothing for bytes that are none, or that no member can have told.
 [[nodiscard]] std::optional<MemberReport> read_report(std::string_view bytes);
+
+// An EventSink that reports each damaged file once (event `checkpoint_damaged`).
+class DamageReports {
+ public:
+  explicit DamageReports(std::function<void(const MemberReport&)> tell) : tell_(std::move(tell)) {}
+  void operator()(std::string_view event, EventFields fields);
+
+ private:
+  std::function<void(const MemberReport&)> tell_;
+  std::set<std::string> told_;
+};
 
 }  // namespace gossamer::commands

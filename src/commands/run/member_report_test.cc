@@ -56,6 +56,22 @@ TEST(MemberReport, ComesBackAsItWas) {
   ASSERT_TRUE(failed.has_value());
   EXPECT_EQ(std::get<FailedCheckpoint>(*failed).step, StepNumber(9));
   EXPECT_EQ(std::get<FailedCheckpoint>(*failed).error, "no room");
+
+  const auto damaged = read_report(report_bytes(DamagedFile{.file = "a.part", .error = "a\nline"}));
+  ASSERT_TRUE(damaged.has_value());
+  EXPECT_EQ(std::get<DamagedFile>(*damaged).file, "a.part");
+  EXPECT_EQ(std::get<DamagedFile>(*damaged).error, "a\\x0aline");
+}
+
+// Each damaged file is reported once, whatever is told of its pieces. Other events are none of it.
+TEST(MemberReport, DamagedFilesAreToldOnce) {
+  std::vector<std::string> files;
+  DamageReports damage([&](const MemberReport& one) { files.push_back(std::get<DamagedFile>(one).file); });
+  const EventSink events = damage;
+  for (const char* const file : {"a", "b", "a"})
+    events("checkpoint_damaged", {{"file", std::string(file)}, {"error", std::string("wrong")}});
+  events("checkpoint_written", {{"file", std::string("c")}});
+  EXPECT_EQ(files, (std::vector<std::string>{"a", "b"}));
 }
 
 // A loss that is no number any more is a loss.

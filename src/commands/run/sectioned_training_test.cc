@@ -108,7 +108,7 @@ class SectionedTrainingTest : public ::testing::Test {
     for (const auto& [step, names] : *files) steps.push_back(step.value);
     return steps;
   }
-  [[nodiscard]] static std::string text_at_start(const MemberFiles& files, const std::string& section) {
+  [[nodiscard]] static std::string text_at_start(MemberFiles& files, const std::string& section) {
     const auto bytes = files.at_start(section);
     if (!bytes.ok()) return bytes.error().message();
     return bytes->has_value() ? std::string(reinterpret_cast<const char*>((*bytes)->data()), (*bytes)->size())
@@ -150,7 +150,8 @@ TEST_F(SectionedTrainingTest, BeginsWithTheNewestWholeCheckpoint) {
   auto again = training.lead({.members = 2, .one_machine = true, .start = StepNumber(8)});
   ASSERT_TRUE(again.ok());
   EXPECT_THAT(again->supply->files, IsEmpty());
-  EXPECT_EQ(text_at_start(member(3, *again), "b"), "1234");
+  MemberFiles third = member(3, *again);
+  EXPECT_EQ(text_at_start(third, "b"), "1234");
   EXPECT_EQ(member(3, *again).at_start("c").error().kind, ErrorKind::kBadData);
   EXPECT_FALSE(member(3, *led).at_start("b")->has_value());
 }
@@ -180,7 +181,8 @@ TEST_F(SectionedTrainingTest, MembersBeginWithNoDamagedCheckpoint) {
   save_both(training, {4});
   auto led = training.lead({.members = 2, .one_machine = true, .start = StepNumber(4)});
   damage("step-000000000004.2.part");
-  EXPECT_EQ(text_at_start(member(1, *led), "a"), "wxyz");
+  MemberFiles first = member(1, *led);
+  EXPECT_EQ(text_at_start(first, "a"), "wxyz");
   EXPECT_EQ(member(1, *led).at_start("b").error().kind, ErrorKind::kBadData);
   ASSERT_TRUE(machine_.disk.remove_all(paths_.checkpoints()).ok());
   MemberFiles files(machine_.disk, {.supply = *led->supply}, NodeId(1));

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "commands/run/step_watch.h"
@@ -73,7 +75,10 @@ class TrainRun {
   }
 
   Result<DoneSteps> train() {
-    const auto events = [this](std::string_view name, EventFields fields) { log_.event(name, fields); };
+    const auto events = [this](std::string_view name, EventFields fields) {
+      log_.event(name, fields);
+      if (name == "checkpoint_damaged") warn_of_damage(fields);
+    };
     events("run_started", {{"run_id", directory_.run_id()},
                            {"threads", static_cast<std::uint64_t>(host_.compute.workers())},
                            {"isa", std::string(kernels::name(host_.kernels.isa))}});
@@ -91,6 +96,16 @@ class TrainRun {
       if (auto kept = log_.continue_at(done->steps); !kept.ok()) return kept.error();
     }
     return done;
+  }
+
+  // Says which file is damaged, once. Each of its pieces, and each member, tells of it.
+  void warn_of_damage(EventFields fields) {
+    for (const EventField& field : fields) {
+      const auto* const file = std::get_if<std::string>(&field.value);
+      if (field.key != "file" || file == nullptr || !damaged_.insert(*file).second) continue;
+      host_.say(
+          fmt::format("warning: {} is damaged; other files or an older checkpoint are taken instead", *file));
+    }
   }
 
   Result<TrainResult> finish(const DoneSteps& done) {
@@ -165,6 +180,7 @@ class TrainRun {
   const std::string engine_;
   const RunRequest& request_;
   run::RunDirectory directory_;
+  std::set<std::string> damaged_;  // files that were said to be
   run::RunLog log_;
   const Instant start_ = host_.clock.now();
   const std::unique_ptr<Training> training_;

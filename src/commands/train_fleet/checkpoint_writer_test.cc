@@ -32,7 +32,7 @@ class CheckpointWriterTest : public testing::CheckpointedRunTest {
     if (!found->has_value()) return std::nullopt;
     sparse::Network network(shape_.network, sparse::whole(shape_.network), run_.moments);
     const std::vector<std::uint32_t> counts(shape_.network.labels, 1);
-    EXPECT_TRUE((*found)->restore(network, counts).ok());
+    EXPECT_TRUE((*found)->restore(network, counts, nobody).ok());
     return network.output.weights(0)[0];
   }
 

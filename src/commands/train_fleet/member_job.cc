@@ -185,9 +185,10 @@ class MemberJob {
     if (told_.start == StepNumber()) return {};
     using Opened = Result<sparse_engine::FleetCheckpoint>;
     auto from = std::make_shared<const Opened>(
-        sparse_engine::FleetCheckpoint::open(disk, told_.begin_from, run_, told_.start));
+        sparse_engine::FleetCheckpoint::open(disk, told_.begin_from, run_, told_.start, damage_));
     return [this, from = std::move(from)](sparse::Network& part) -> Result<void> {
-      return from->ok() ? (*from)->restore(part, samples_->labels().count) : from->error();
+      if (!from->ok()) return from->error();
+      return (*from)->restore(part, samples_->labels().count, damage_);
     };
   }
 
@@ -200,6 +201,7 @@ class MemberJob {
   const sparse::LabelCounts labels_;  // by row
   sparse_engine::RowSteps steps_;
   const sparse_engine::CheckpointedRun run_;
+  DamageReports damage_{[this](const MemberReport& one) { tell(one); }};
   CheckpointWriter writer_;
   const sparse_engine::FleetJob job_;
 };

@@ -81,7 +81,8 @@ Result<DoneSteps> SparseLed::take_trained(const engine::TrainHooks& hooks) {
 
 std::optional<tensors::CheckpointInfo> SparseLed::checkpoint(StepNumber step) const {
   const auto whole = sparse_engine::FleetCheckpoint::open(in_.disk, in_.checkpoint_directory,
-                                                          sparse_engine::checkpointed_run(in_), step);
+                                                          sparse_engine::checkpointed_run(in_), step,
+                                                          [](std::string_view, EventFields) {});
   return whole.ok() ? std::optional(whole->info()) : std::nullopt;
 }
 

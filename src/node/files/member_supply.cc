@@ -28,7 +28,6 @@ MemberSupply::MemberSupply(host::Disk& disk, Supply told, Aside aside, Options o
   supplied_.supply.deliver = own("deliver");
   for (Supply::File& file : supplied_.supply.files) file.path.clear();
   look_for_own();
-  if (missing_.empty()) all_here();
 }
 
 MemberSupply::~MemberSupply() {
@@ -36,6 +35,7 @@ MemberSupply::~MemberSupply() {
   for (const char* const name : {"data", "deliver"}) static_cast<void>(disk_.remove_all(own(name)));
 }
 
+// The coordinator has described these files as they lie there now, so they are not read again.
 bool MemberSupply::find_in_place() {
   const Supply& supply = supplied_.supply;
   const auto deliver = disk_.exists(supply.deliver);
@@ -51,16 +51,44 @@ bool MemberSupply::find_in_place() {
   return true;
 }
 
+// A file of an earlier process may have been damaged since. This member would train with it, and give its
+// bytes to others. So its content counts, and not its size.
 void MemberSupply::look_for_own() {
+  missing_ = supplied_.supply.files;
   for (const Supply::File& file : supplied_.supply.files) {
-    const StoredPlace place = supplied_.supply.place_of(file);
-    if (auto found = find_stored(disk_, place, file.manifest)) {
-      stored_.push_back(*std::move(found));
+    if (find_stored(disk_, supplied_.supply.place_of(file), file.manifest)) {
+      verify(file);
     } else {
-      missing_.push_back(file);
-      exchange_.get({.id = file.manifest, .path = place.path, .most_bytes = file.bytes});
+      fetch(file);
     }
   }
+  if (missing_.empty()) all_here();
+}
+
+void MemberSupply::verify(const Supply::File& file) {
+  const std::string path = supplied_.supply.place_of(file).path;
+  auto found = std::make_shared<std::optional<Result<StoredFile>>>();
+  aside_([&disk = disk_, path, name = file.name, found] { *found = describe_file(disk, path, name); },
+         [this, file, found](Instant) { verified(file, **std::move(found)); });
+}
+
+void MemberSupply::verified(const Supply::File& file, Result<StoredFile> found) {
+  if (found.ok() && found->manifest.id() == file.manifest) return here(file.manifest, *std::move(found));
+  remarks_.push_back(fmt::format("data: {} is damaged, and fetched again{}",
+                                 supplied_.supply.place_of(file).path,
+                                 found.ok() ? std::string() : ": " + found.error().message()));
+  fetch(file);
+}
+
+void MemberSupply::fetch(const Supply::File& file) {
+  exchange_.get(
+      {.id = file.manifest, .path = supplied_.supply.place_of(file).path, .most_bytes = file.bytes});
+}
+
+void MemberSupply::here(const Sha256& id, StoredFile file) {
+  stored_.push_back(std::move(file));
+  std::erase_if(missing_, [&](const Supply::File& one) { return one.manifest == id; });
+  if (missing_.empty()) all_here();
 }
 
 void MemberSupply::connect(net::Links* links) {
@@ -93,12 +121,10 @@ void MemberSupply::fetched(FileExchange::Got got, Instant now) {
     return;
   }
   fetched_bytes_ += got.file->manifest.bytes();
-  stored_.push_back(*std::move(got.file));
-  std::erase_if(missing_, [&](const Supply::File& file) { return file.manifest == got.id; });
-  if (!missing_.empty()) return;
-  remarks_.push_back(
-      fmt::format("data: all here, {} in {:.1f} s", human_bytes(fetched_bytes_), (now - began_).seconds()));
-  all_here();
+  here(got.id, *std::move(got.file));
+  if (missing_.empty())
+    remarks_.push_back(
+        fmt::format("data: all here, {} in {:.1f} s", human_bytes(fetched_bytes_), (now - began_).seconds()));
 }
 
 void MemberSupply::all_here() {

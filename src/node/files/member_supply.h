@@ -5,7 +5,8 @@
 // from all members that have them. Either way they are then given on. Without the coordinator's directories
 // the member delivers from a directory of its own (docs/protocols/delivery.md).
 //
-//   DIR/data      the files; kept until the run ends, so that a process that starts again goes on with them
+//   DIR/data      the files; kept until the run ends, so that a process that starts again goes on with them.
+//                 What an earlier process has left there is read once, and used only if its hash is right
 //   DIR/deliver   files on their way to the coordinator
 //
 // Thread rule: one owner, the loop thread. Hashing and large writes go to Aside.
@@ -67,6 +68,10 @@ class MemberSupply {
  private:
   [[nodiscard]] bool find_in_place();
   void look_for_own();
+  void verify(const Supply::File& file);
+  void verified(const Supply::File& file, Result<StoredFile> found);
+  void fetch(const Supply::File& file);
+  void here(const Sha256& id, StoredFile file);
   void fetched(FileExchange::Got got, Instant now);
   void all_here();
   void say_progress(Instant now);

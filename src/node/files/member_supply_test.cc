@@ -185,10 +185,35 @@ TEST_F(MemberSupplyTest, LastsFromLifeToLife) {
   expect_all(before);
   const auto disk = before.disk;
   SuppliedMember& after = join(7, disk);
+  after.donors = {};
+  run_for(1);
   expect_all(after);
   EXPECT_TRUE(after.supply->supplied().elsewhere);
-  run_for(1);
   EXPECT_THAT(after.remarks, IsEmpty());
+}
+
+// A file that was damaged between two processes of a member is named, and comes anew. The bytes that are
+// wrong reach neither the engine nor another member.
+TEST_F(MemberSupplyTest, ADamagedFileIsFetchedAgain) {
+  SuppliedMember& before = join(7);
+  run_for(20);
+  const auto disk = before.disk;
+  for (const std::size_t at : {std::size_t{0}, std::size_t{1'700'000}, std::size_t{2'499'999}}) {
+    std::string damaged = bytes_["train.cache"];
+    damaged[at] = static_cast<char>(damaged[at] ^ 1);
+    ASSERT_TRUE(host::replace_file(*disk, "/own/data/train.cache", damaged).ok());
+    SuppliedMember& after = join(7, disk);
+    EXPECT_FALSE(after.supply->here());
+    run_for(20);
+    expect_all(after);
+    SuppliedMember& other = join(8);
+    other.donors = {after.node.id};
+    other.node.open(after.node);
+    run_for(20);
+    expect_all(other);
+    EXPECT_THAT(after.remarks, ::testing::Contains(HasSubstr("/own/data/train.cache is damaged")));
+    EXPECT_THAT(after.remarks, ::testing::Contains(HasSubstr("data: all here, 2.5 MB")));
+  }
 }
 
 // A file that is larger than it was said to be is not taken, and the files will never be here.

@@ -171,8 +171,10 @@ std::shared_ptr<const sparse_engine::FleetJob> TinyProblem::make_job(std::uint64
   if (start_ > StepNumber()) {
     job->restore = [disk = options_.disk, run = run(), count = labels_.count,
                     step = start_](sparse::Network& part) -> Result<void> {
-      const auto from = sparse_engine::FleetCheckpoint::open(*disk, std::string(kCheckpoints), run, step);
-      return from.ok() ? from->restore(part, count) : from.error();
+      const auto nobody = [](std::string_view, EventFields) {};
+      const auto from =
+          sparse_engine::FleetCheckpoint::open(*disk, std::string(kCheckpoints), run, step, nobody);
+      return from.ok() ? from->restore(part, count, nobody) : from.error();
     };
   }
   return {std::move(owned), job};

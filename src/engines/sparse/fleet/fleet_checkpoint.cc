@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/check.h"
 #include "learn/sparse/network/network_pieces.h"
 #include "learn/sparse/network/row_order.h"
 #include "tensors/fleet_files.h"
@@ -40,6 +41,10 @@ unsigned shift_of(const std::vector<tensors::CheckpointFile>& files) {
     }
   }
   return sparse::kOneShardShift;
+}
+
+void damaged(const tensors::CheckpointFile& file, const Error& error, EventSink events) {
+  events("checkpoint_damaged", {{"file", file.path()}, {"error", error.message()}});
 }
 
 Error not_whole(const std::string& directory, StepNumber step) {
@@ -104,7 +109,7 @@ void FleetCheckpoint::verify(EventSink events) {
     std::erase_if(files, [&](std::size_t i) {
       const auto section = files_[i].section(section_name(shape_, id));
       if (section.ok()) return false;
-      events("checkpoint_damaged", {{"file", files_[i].path()}, {"error", section.error().message()}});
+      damaged(files_[i], section.error(), events);
       return true;
     });
   }
@@ -128,25 +133,33 @@ Result<std::optional<FleetCheckpoint>> FleetCheckpoint::open_newest(host::Disk& 
 }
 
 Result<FleetCheckpoint> FleetCheckpoint::open(host::Disk& disk, const std::string& directory,
-                                              const CheckpointedRun& run, StepNumber step) {
-  const auto nobody = [](std::string_view, EventFields) {};
-  auto found = gather(disk, directory, run, step, nobody);
+                                              const CheckpointedRun& run, StepNumber step, EventSink events) {
+  auto found = gather(disk, directory, run, step, events);
   if (!found.ok()) return found.error();
   if (!found->has_value() || !(*found)->whole()) return not_whole(directory, step);
   return **std::move(found);
 }
 
-Result<std::span<const std::byte>> FleetCheckpoint::bytes_of(PieceId piece) const {
-  const tensors::CheckpointFile& file = files_[pieces_.at(piece).front()];
-  return file.section(section_name(shape_, piece));
+// The first undamaged copy of a piece.
+Result<std::span<const std::byte>> FleetCheckpoint::bytes_of(PieceId piece, EventSink events) const {
+  const std::string name = section_name(shape_, piece);
+  std::optional<Error> damage;
+  for (const std::size_t i : pieces_.at(piece)) {
+    const auto bytes = files_[i].section(name);
+    if (bytes.ok()) return bytes;
+    damaged(files_[i], bytes.error(), events);
+    damage = bytes.error();
+  }
+  CHECK(damage.has_value(), name);
+  return *damage;
 }
 
-Result<void> FleetCheckpoint::restore(sparse::Network& part,
-                                      std::span<const std::uint32_t> label_count) const {
+Result<void> FleetCheckpoint::restore(sparse::Network& part, std::span<const std::uint32_t> label_count,
+                                      EventSink events) const {
   const std::size_t layers = shape_.layers();
   for (std::size_t layer = 0; layer < layers; ++layer) {
     for (const PieceId& id : pieces_of(shape_, layer, columns_of(part.part, layer))) {
-      const auto bytes = bytes_of(id);
+      const auto bytes = bytes_of(id, events);
       if (!bytes.ok()) return bytes.error();
       sparse::load_piece(part, piece_of(shape_, id), *bytes);
     }
@@ -163,7 +176,7 @@ Result<void> FleetCheckpoint::restore(sparse::Network& part,
     const std::size_t shard = from >> shape_.shard_shift;
     auto bytes = shards.find(shard);
     if (bytes == shards.end()) {
-      const auto read = bytes_of({.layer = layers, .index = shard});
+      const auto read = bytes_of({.layer = layers, .index = shard}, events);
       if (!read.ok()) return read.error();
       bytes = shards.emplace(shard, *read).first;
     }

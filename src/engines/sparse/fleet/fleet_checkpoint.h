@@ -63,17 +63,21 @@ class FleetCheckpoint {
                                                                           const std::string& directory,
                                                                           const CheckpointedRun& run,
                                                                           Verify verify, EventSink events);
-  // Opens the checkpoint of one step. kBadData if a piece of it is missing.
+  // Opens the checkpoint of one step. kBadData if a piece of it is missing. A file that cannot be read is
+  // reported as event `checkpoint_damaged`.
   [[nodiscard]] static Result<FleetCheckpoint> open(host::Disk& disk, const std::string& directory,
-                                                    const CheckpointedRun& run, StepNumber step);
+                                                    const CheckpointedRun& run, StepNumber step,
+                                                    EventSink events);
 
   [[nodiscard]] StepNumber step() const { return step_; }
   // The facts of the run that wrote it. Cost and losses come from the record beside the checkpoint, if there
   // is one.
   [[nodiscard]] const tensors::CheckpointInfo& info() const { return info_; }
   // Fills the part that the network holds, in the network's own order of rows. `label_count` is [labels], by
-  // label. kBadData names a damaged file.
-  [[nodiscard]] Result<void> restore(sparse::Network& part, std::span<const std::uint32_t> label_count) const;
+  // label. A damaged copy of a piece is reported as event `checkpoint_damaged`, and the next file that has
+  // the piece is read. kBadData names a damaged file where no copy of a piece is left.
+  [[nodiscard]] Result<void> restore(sparse::Network& part, std::span<const std::uint32_t> label_count,
+                                     EventSink events) const;
 
  private:
   FleetCheckpoint() = default;
@@ -84,7 +88,7 @@ class FleetCheckpoint {
   void find_pieces();
   [[nodiscard]] bool whole() const { return pieces_.size() == all_pieces(shape_); }
   void verify(EventSink events);
-  [[nodiscard]] Result<std::span<const std::byte>> bytes_of(PieceId piece) const;
+  [[nodiscard]] Result<std::span<const std::byte>> bytes_of(PieceId piece, EventSink events) const;
 
   StepNumber step_;
   FleetShape shape_;

@@ -87,11 +87,11 @@ class FleetCheckpointTest : public ::testing::Test {
   }
   EventSink told() { return tell_; }
   void expect_restored(std::uint64_t step, const sparse::NetworkPart& held, unsigned shift) {
-    const auto from = FleetCheckpoint::open(disk(), kDirectory, run_, StepNumber(step));
+    const auto from = FleetCheckpoint::open(disk(), kDirectory, run_, StepNumber(step), told());
     ASSERT_TRUE(from.ok()) << from.error().message();
     sparse::Network got(kNetwork, held, kMoments);
     got.order = sparse::RowOrder(counts_.count, shift);
-    const auto restored = from->restore(got, counts_.count);
+    const auto restored = from->restore(got, counts_.count, told());
     ASSERT_TRUE(restored.ok()) << restored.error().message();
     sparse::Network want = network(held, shift, step);
     const FleetShape shape{.network = kNetwork, .shard_shift = shift};
@@ -140,7 +140,7 @@ TEST_F(FleetCheckpointTest, CountsOnlyWhatIsWhole) {
   save_whole(12);
   ASSERT_TRUE(save(1, 24, part({0, 32}, {0, 32}, {0, 2, 4})).ok());
   EXPECT_EQ(newest(), 12u);
-  EXPECT_EQ(FleetCheckpoint::open(disk(), kDirectory, run_, StepNumber(24)).error().kind,
+  EXPECT_EQ(FleetCheckpoint::open(disk(), kDirectory, run_, StepNumber(24), told()).error().kind,
             ErrorKind::kBadData);
   ASSERT_TRUE(save(2, 24, part({32, 48}, {32, 64}, {1})).ok());
   EXPECT_EQ(newest(), 12u);
@@ -184,13 +184,26 @@ TEST_F(FleetCheckpointTest, NamesTheDamagedFile) {
   ASSERT_TRUE(disk().make_directories(kDirectory).ok());
   save_whole(12);
   damage(file(1, 12), 64);
-  const auto from = FleetCheckpoint::open(disk(), kDirectory, run_, StepNumber(12));
+  const auto from = FleetCheckpoint::open(disk(), kDirectory, run_, StepNumber(12), told());
   ASSERT_TRUE(from.ok()) << from.error().message();
   sparse::Network got(kNetwork, sparse::whole(kNetwork), kMoments);
-  const auto restored = from->restore(got, counts_.count);
+  const auto restored = from->restore(got, counts_.count, told());
   ASSERT_FALSE(restored.ok());
   EXPECT_EQ(restored.error().kind, ErrorKind::kBadData);
   EXPECT_EQ(restored.error().where, file(1, 12));
+}
+
+// A piece that is damaged in one file is read from another that has it, and the damaged file is named. The
+// order of the files does not matter.
+TEST_F(FleetCheckpointTest, ReadsTheUndamagedCopy) {
+  ASSERT_TRUE(disk().make_directories(kDirectory).ok());
+  for (const std::uint64_t bad : {1, 2}) {
+    for (const std::uint64_t node : {1, 2}) ASSERT_TRUE(save(node, 12, sparse::whole(kNetwork, 2)).ok());
+    damage(file(bad, 12), 64);
+    expect_restored(12, sparse::whole(kNetwork), sparse::kOneShardShift);
+    const auto named = std::exchange(events_, {});
+    EXPECT_EQ(named.size(), bad == 1 ? 1U : 0U);
+  }
 }
 
 // A checkpoint of another configuration or other data is refused.

@@ -98,7 +98,7 @@ Result<void> join_fleet_checkpoint(const TrainInputs& inputs, EventSink events) 
   const auto& [own, parts] = *newest;
   if (!parts || (own && own->next_step >= parts->step())) return {};
   sparse::Network network = whole_network(inputs);
-  if (auto restored = parts->restore(network, inputs.labels.count); !restored.ok()) return restored;
+  if (auto restored = parts->restore(network, inputs.labels.count, events); !restored.ok()) return restored;
   tensors::CheckpointInfo info = parts->info();
   info.config_fingerprint = fingerprint_of(inputs);
   const auto hashed = hash_tables(inputs, network);
