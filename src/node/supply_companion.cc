@@ -21,8 +21,9 @@ Result<void> give(host::Disk& disk, const Supply& supply, const Supply::File& fi
 
 SupplyCompanion::SupplyCompanion(host::Disk& disk, const Supply& supply, Aside aside, Run run, Instant now)
     : run_(std::move(run)),
-      exchange_(disk, {.aside = std::move(aside)}, now),
-      collection_(disk, exchange_, {.directory = supply.deliver, .most_bytes = supply.most_bytes}) {
+      exchange_(disk, {.aside = aside}, now),
+      collection_(disk, exchange_,
+                  {.directory = supply.deliver, .most_bytes = supply.most_bytes, .aside = std::move(aside)}) {
   for (const Supply::File& file : supply.files) {
     if (auto given = give(disk, supply, file, exchange_); !given.ok())
       remarks_.push_back(given.error().message());

@@ -51,6 +51,14 @@ Result<CachePlace> find_cache(host::Disk& disk, const sparse_engine::TrainConfig
   return place;
 }
 
+// A member delivers its part of the trained network, and of a checkpoint. Rows of the latter are padded.
+std::uint64_t most_delivered(const sparse_engine::FleetShape& shape,
+                             const sparse_engine::TrainConfig& config) {
+  const std::uint64_t checkpoint =
+      sparse_engine::most_part_bytes(shape, sparse_engine::table_moments(config.optimizer.moments));
+  return std::max(checkpoint, trained_bytes(shape.network)) + kHeaderRoom;
+}
+
 sparse_engine::FleetShape fleet_shape(const sparse_engine::Recipe& recipe, std::uint32_t features,
                                       std::uint32_t labels, unsigned shift) {
   return {.network = sparse_engine::network_shape(recipe, features, labels), .shard_shift = shift};
@@ -230,7 +238,7 @@ Result<FleetLead> prepare_lead(host::Disk& disk, const FleetRun& run, const Flee
                               trained_bytes(lead.shape.network) / lead.shape.shards();
   lead.supply = {.directory = place->directory,
                  .deliver = paths.parts(),
-                 .most_bytes = trained_bytes(lead.shape.network) + kHeaderRoom};
+                 .most_bytes = most_delivered(lead.shape, run.config)};
   if (auto added = add_data(disk, lead.supply, *place); !added.ok()) return added.error();
   if (wanted.one_machine || wanted.start == StepNumber()) return lead;
   if (auto added = add_checkpoint(disk, lead.supply, paths.checkpoints(), wanted.start); !added.ok())

@@ -4,15 +4,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "base/hex.h"
 #include "base/printable.h"
+#include "host/api/durable_directories.h"
 
 namespace gossamer::node {
 namespace {
 
-constexpr std::size_t kMostNames = 10'000;  // names of a node: each checkpoint adds one
+// The name survives a loss of power once the directory is synced, and so do the bytes: they were synced
+// before.
+Result<void> put_durably(host::Disk& disk, const std::string& from, const std::string& directory,
+                         const std::string& name) {
+  if (auto made = host::make_durable_directories(disk, directory); !made.ok()) return made;
+  if (auto moved = disk.rename(from, directory + "/" + name); !moved.ok()) return moved;
+  if (auto synced = disk.sync_directory(directory); !synced.ok()) return synced;
+  static_cast<void>(disk.remove_all(manifest_path(from)));  // only room is lost if it stays
+  return {};
+}
 
 }  // namespace
 
@@ -30,12 +41,28 @@ Result<void> FileCollection::check_name(const std::string& name, NodeId from) {
   const auto owner = owners_.find(name);
   if (owner != owners_.end() && owner->second != from)
     return refused(name, fmt::format("one of its own, not node {}'s", owner->second.value));
-  if (owner != owners_.end()) return {};
-  const auto names = std::ranges::count_if(owners_, [&](const auto& one) { return one.second == from; });
-  if (static_cast<std::size_t>(names) >= kMostNames)
-    return refused(name, fmt::format("no more than {} of them", kMostNames));
-  owners_.emplace(name, from);
+  remember(name, from);
   return {};
+}
+
+// Notes that the node has used the name, and forgets the name that it has not used for longest.
+void FileCollection::remember(const std::string& name, NodeId from) {
+  std::deque<std::string>& names = names_[from];
+  std::erase(names, name);
+  names.push_back(name);
+  owners_[name] = from;
+  if (names.size() <= kMostNames) return;
+  const std::string old = std::move(names.front());
+  names.pop_front();
+  owners_.erase(old);
+  taken_.erase(old);
+  std::erase_if(arriving_, [&](const auto& one) {
+    const bool drop = one.second.name == old && !one.second.here;
+    if (drop) exchange_.drop(one.first);
+    return drop;
+  });
+  // A file that is wanted has moved on. What cannot be removed takes room alone.
+  static_cast<void>(disk_.remove_all(path(old)));
 }
 
 bool FileCollection::on(const net::Arrived& arrived, net::Links& links, Instant now) {
@@ -61,10 +88,11 @@ void FileCollection::offered(net::PeerId from, const wire::Delivery& body, net::
   if (here != taken_.end() && here->second == id) return taken(body.name(), id, from, links, now);
   // A newer file of that name replaces an older one.
   std::erase_if(arriving_, [&](const auto& one) {
-    const bool older = one.second.name == body.name() && one.first != id;
+    const bool older = one.second.name == body.name() && one.first != id && !one.second.here;
     if (older) exchange_.drop(one.first);
     return older;
   });
+  if (const auto same = arriving_.find(id); same != arriving_.end() && same->second.here) return;
   arriving_[id] = {.name = body.name(), .from = from};
   if (!exchange_.gets(id)) {
     exchange_.get(
@@ -84,13 +112,6 @@ void FileCollection::taken(const std::string& name, const Sha256& id, net::PeerI
                    {.channel = kDeliveries, .body = body.SerializeAsString(), .payload = {}}, now);
 }
 
-Result<void> FileCollection::put(const std::string& name, const StoredFile& file) {
-  if (auto made = disk_.make_directories(options_.directory); !made.ok()) return made;
-  if (auto moved = disk_.rename(file.path, path(name)); !moved.ok()) return moved;
-  static_cast<void>(disk_.remove_all(manifest_path(file.path)));  // only room is lost if it stays
-  return {};
-}
-
 void FileCollection::fails(const Error& error, Instant now) {
   remark(error);
   // Other errors do not count: a member may offer for ever what it should not.
@@ -99,24 +120,38 @@ void FileCollection::fails(const Error& error, Instant now) {
 }
 
 void FileCollection::tick(net::Links& links, Instant now) {
-  for (FileExchange::Got& got : exchange_.take_got()) {
-    const auto found = arriving_.find(got.id);
-    if (found == arriving_.end()) continue;
-    const Arriving arriving = found->second;
-    arriving_.erase(found);
-    // The member offers the file again.
-    if (!got.file.ok()) {
-      fails(got.file.error(), now);
-      continue;
-    }
-    if (auto put_there = put(arriving.name, *got.file); !put_there.ok()) {
-      fails(put_there.error(), now);
-      continue;
-    }
-    failing_.reset();
-    taken_[arriving.name] = got.id;
-    taken(arriving.name, got.id, arriving.from, links, now);
+  for (const auto& [id, file] : std::exchange(untold_, {})) taken(file.name, id, file.from, links, now);
+  for (FileExchange::Got& got : exchange_.take_got()) arrived(got.id, std::move(got.file), now);
+}
+
+// A file that did not come is offered again.
+void FileCollection::arrived(const Sha256& id, Result<StoredFile> file, Instant now) {
+  const auto found = arriving_.find(id);
+  if (found == arriving_.end()) return;
+  if (file.ok()) {
+    found->second.here = true;
+    return put(id, *file);
   }
+  arriving_.erase(found);
+  fails(file.error(), now);
+}
+
+void FileCollection::put(const Sha256& id, const StoredFile& file) {
+  auto done = std::make_shared<Result<void>>();
+  options_.aside([&disk = disk_, from = file.path, directory = options_.directory,
+                  name = arriving_.at(id).name, done] { *done = put_durably(disk, from, directory, name); },
+                 [this, id, done](Instant now) { is_put(id, *done, now); });
+}
+
+void FileCollection::is_put(const Sha256& id, const Result<void>& done, Instant now) {
+  const auto found = arriving_.find(id);
+  if (found == arriving_.end()) return;
+  const Arriving arriving = found->second;
+  arriving_.erase(found);
+  if (!done.ok()) return fails(done.error(), now);
+  failing_.reset();
+  taken_[arriving.name] = id;
+  untold_.emplace_back(id, arriving);
 }
 
 }  // namespace gossamer::node

@@ -5,6 +5,7 @@
 #include <gossamer/delivery.pb.h>
 #include <gtest/gtest.h>
 
+#include "host/api/durable_directories.h"
 #include "node/files/file_collection.h"
 #include "node/files/test_exchanging_node.h"
 
@@ -24,8 +25,10 @@ class Delivering : public ::testing::Test {
     const std::uint64_t incarnation = ++leads_;
     collection_.reset();
     coordinator_.emplace(timeline_, internet_, 1, incarnation, std::move(disk));
-    collection_.emplace(*coordinator_->disk, *coordinator_->exchange,
-                        FileCollection::Options{.directory = "/run/parts", .most_bytes = 10'000'000});
+    collection_.emplace(
+        *coordinator_->disk, *coordinator_->exchange,
+        FileCollection::Options{
+            .directory = "/run/parts", .most_bytes = 10'000'000, .aside = coordinator_->aside});
     coordinator_->on_other = [this](const net::Arrived& arrived) {
       return collection_->on(arrived, *coordinator_->node.links, timeline_.now());
     };
@@ -224,6 +227,74 @@ TEST_F(Delivering, NamesBelongToNodes) {
   run_for(1);
   EXPECT_THAT(collection_->take_remarks(), Contains(HasSubstr("not node 7's")));
   EXPECT_EQ(collected("part-7-1"), "mine");
+}
+
+// A node may deliver for ever: the coordinator remembers its last names, and no file of a forgotten name
+// stays. The names of other nodes are not touched.
+TEST_F(Delivering, OldNamesAreForgotten) {
+  lead();
+  join();
+  ExchangingNode other(timeline_, internet_, 8);
+  other.node.open(coordinator_->node);
+  const auto offer = [](net::Node& from, net::PeerId to, const std::string& name) {
+    wire::Delivery body;
+    body.set_kind(wire::Delivery::OFFER);
+    body.set_name(name);
+    body.set_manifest(std::string(32, 'x'));
+    EXPECT_TRUE(from.send(to, host::Lane::kControl,
+                          {.channel = kDeliveries, .body = body.SerializeAsString(), .payload = {}}));
+  };
+  write("first", "first");
+  run_for(2);
+  EXPECT_EQ(collected("first"), "first");
+  for (std::size_t i = 1; i < FileCollection::kMostNames; ++i) {
+    offer(member_->node, coordinator_->node.id, "name-" + std::to_string(i));
+    run_for(0.05);
+  }
+  offer(other.node, coordinator_->node.id, "first");
+  run_for(1);
+  EXPECT_THAT(collection_->take_remarks(), Contains(HasSubstr("not node 7's")));
+  EXPECT_EQ(collected("first"), "first");
+  offer(member_->node, coordinator_->node.id, "one-more");
+  run_for(1);
+  EXPECT_EQ(collected("first"), "none");
+  for (int i = 0; i < 500; ++i) {
+    offer(member_->node, coordinator_->node.id, "again-" + std::to_string(i));
+    run_for(0.02);
+  }
+  EXPECT_THAT(collection_->take_remarks(), ::testing::IsEmpty());
+}
+
+// The coordinator's machine loses its power at each operation of its disk in turn. The file is then at the
+// member or, whole and durable, in the coordinator's directory. The next coordinator gets it.
+TEST_F(Delivering, PowerIsLostAtEachOperation) {
+  const std::string part = make_bytes(1'500'000);
+  const auto deliver = [&](const host::SimDiskOptions& options) {
+    auto disk = std::make_shared<host::SimDisk>();
+    EXPECT_TRUE(host::make_durable_directories(*disk, "/run/parts").ok());
+    disk->restart_count(options);
+    lead(disk);
+    join();
+    write("part-7-200", part);
+    run_for(3);
+    return disk;
+  };
+  const std::uint64_t operations = deliver({})->operations();
+  EXPECT_TRUE(collected("part-7-200") == part);
+  ASSERT_GT(operations, 10U);
+  for (std::uint64_t at = 0; at < operations; ++at) {
+    const auto disk = deliver({.seed = at, .crash_at_operation = at});
+    const std::shared_ptr<host::SimDisk> later = disk->after_crash();
+    const auto kept = host::read_text(*later, "/run/parts/part-7-200");
+    ASSERT_TRUE((kept.ok() && *kept == part) || FileDelivery::under_way(*member_->disk, "/own/deliver"))
+        << at;
+    member_->node.fence(coordinator_->node.id);
+    lead(later);
+    member_->node.open(coordinator_->node);
+    run_for(3);
+    ASSERT_TRUE(collected("part-7-200") == part) << at;
+    ASSERT_FALSE(FileDelivery::under_way(*member_->disk, "/own/deliver")) << at;
+  }
 }
 
 }  // namespace

@@ -125,7 +125,8 @@ class MemberSupplyTest : public ::testing::Test {
   ExchangingNode coordinator_{timeline_, internet_, 1};
   FileCollection collection_{
       *coordinator_.disk, *coordinator_.exchange,
-      FileCollection::Options{.directory = told_.deliver, .most_bytes = told_.most_bytes}};
+      FileCollection::Options{
+          .directory = told_.deliver, .most_bytes = told_.most_bytes, .aside = coordinator_.aside}};
   std::map<std::uint64_t, std::unique_ptr<SuppliedMember>> members_;
 };
 

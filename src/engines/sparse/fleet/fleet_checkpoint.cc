@@ -58,6 +58,17 @@ Error not_whole(const std::string& directory, StepNumber step) {
 
 }  // namespace
 
+std::uint64_t most_part_bytes(const FleetShape& shape, const sparse::TableMoments& moments) {
+  // Head, trailer and the facts of the run in the footer, with 100 losses.
+  constexpr std::uint64_t kOfFile = std::uint64_t{64} << 10;
+  // A section's line in the footer, and zero bytes before the section.
+  constexpr std::uint64_t kOfSection = 256;
+  std::uint64_t bytes = kOfFile;
+  for (const PieceId& id : pieces_of(shape, sparse::whole(shape.network, shape.shard_shift)))
+    bytes += kOfSection + sparse::piece_bytes(shape.network, moments, piece_of(shape, id));
+  return bytes;
+}
+
 PartCopy::PartCopy(const FleetShape& shape, const sparse::TableMoments& moments, sparse::Network& part) {
   for (const PieceId& id : pieces_of(shape, part.part)) {
     const sparse::NetworkPiece piece = piece_of(shape, id);

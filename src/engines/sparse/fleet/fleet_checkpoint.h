@@ -28,6 +28,9 @@
 
 namespace gossamer::sparse_engine {
 
+// The most bytes of a member's file: it has all pieces, in the padded rows that they have on the disk.
+[[nodiscard]] std::uint64_t most_part_bytes(const FleetShape& shape, const sparse::TableMoments& moments);
+
 // A copy of a member's part, so that it can be written while steps go on.
 class PartCopy {
  public:

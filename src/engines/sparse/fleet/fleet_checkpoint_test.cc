@@ -206,6 +206,29 @@ TEST_F(FleetCheckpointTest, ReadsTheUndamagedCopy) {
   }
 }
 
+// A file with all pieces is within the bound of what is taken from a member, also where most of a row is
+// padding.
+TEST_F(FleetCheckpointTest, AFileIsWithinItsBound) {
+  ASSERT_TRUE(disk().make_directories(kDirectory).ok());
+  for (const std::uint32_t hidden : {1, 15, 16, 17, 36}) {
+    for (const sparse::TableMoments& moments :
+         {kMoments, {.embedding = sparse::Moments::kElement, .output = sparse::Moments::kElement}}) {
+      const sparse::NetworkShape narrow{.features = 3000, .labels = 2000, .hidden = hidden};
+      const FleetShape shape{.network = narrow, .shard_shift = 2};
+      sparse::Network network(narrow, sparse::whole(narrow, 2), moments);
+      const tensors::CheckpointInfo info{.next_step = StepNumber(12),
+                                         .run_id = std::string(10, 'a'),
+                                         .config_fingerprint = std::string(100, 'f'),
+                                         .losses = std::vector<double>(100, 1.0 / 3)};
+      ASSERT_TRUE(PartCopy(shape, moments, network).write(disk(), kDirectory, NodeId(1), info).ok());
+      const auto size = disk().file_size(file(1, 12));
+      ASSERT_TRUE(size.ok());
+      EXPECT_LE(*size, most_part_bytes(shape, moments)) << hidden;
+      EXPECT_GT(*size, most_part_bytes(shape, moments) * 3 / 4) << hidden;
+    }
+  }
+}
+
 // A checkpoint of another configuration or other data is refused.
 TEST_F(FleetCheckpointTest, RefusesAnotherRun) {
   ASSERT_TRUE(disk().make_directories(kDirectory).ok());
