@@ -9,6 +9,7 @@
 #include "commands/records/weighting_choice.h"
 #include "engines/sparse/predict/calibration.h"
 #include "engines/sparse/predict/fusion_learning.h"
+#include "engines/sparse/predict/predictor.h"
 #include "engines/sparse/train/model_assembly.h"
 #include "run/progress.h"
 
