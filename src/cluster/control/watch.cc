@@ -82,7 +82,11 @@ void Watch::closed(LedMember& member, Instant now) {
   // TCP, TLS and HTTP/2 open a connection, and Hello follows. Then the next beat comes.
   const auto round_trip = links_.statistics(NodeId(member.record.node())).round_trip;
   Duration confirm = FailureDetector::kConfirm;
-  if (round_trip) confirm = std::max(confirm, Duration{6 * round_trip->ns} + options_.beat_every + kMargin);
+  if (round_trip) {
+    const Duration reopening = Duration{6 * round_trip->ns} + options_.beat_every + kMargin;
+    // The last round trip may have been measured over a pause of this process or of the member.
+    confirm = std::clamp(reopening, confirm, kMostConfirm);
+  }
   member.detector->closed(now, confirm);
   ask_at_ = now;
 }
