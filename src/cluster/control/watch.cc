@@ -79,15 +79,8 @@ void Watch::wake_spared(Instant now) {
 }
 
 void Watch::closed(LedMember& member, Instant now) {
-  // TCP, TLS and HTTP/2 open a connection, and Hello follows. Then the next beat comes.
   const auto round_trip = links_.statistics(NodeId(member.record.node())).round_trip;
-  Duration confirm = FailureDetector::kConfirm;
-  if (round_trip) {
-    const Duration reopening = Duration{6 * round_trip->ns} + options_.beat_every + kMargin;
-    // The last round trip may have been measured over a pause of this process or of the member.
-    confirm = std::clamp(reopening, confirm, kMostConfirm);
-  }
-  member.detector->closed(now, confirm);
+  member.detector->closed(now, FailureDetector::confirm_after(round_trip, options_.beat_every));
   ask_at_ = now;
 }
 

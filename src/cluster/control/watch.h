@@ -33,12 +33,9 @@ struct Fencing {
 
 class Watch {
  public:
-  static constexpr Duration kMostConfirm{
-      5'000'000'000};                                    // an attempt to connect that takes longer has failed
   static constexpr Duration kHereTime{10'000'000'000};   // from Begin, or a takeover, to Here
   static constexpr Duration kMissingFor{1'000'000'000};  // a living member finds a new coordinator sooner
   static constexpr Duration kTogether{50'000'000};       // deaths so close are one change of the view
-  static constexpr Duration kMargin{50'000'000};         // for a connection that is opened again
 
   // `links` outlives this part.
   Watch(const Leadership& leadership, net::Links& links, Instant now);

@@ -54,6 +54,12 @@ void FailureDetector::closed(Instant now, Duration confirm) {
   if (!excused_ && !closed_) closed_ = now + confirm;
 }
 
+Duration FailureDetector::confirm_after(std::optional<Duration> round_trip, Duration beat_every) {
+  constexpr Duration kMargin{50'000'000};
+  if (!round_trip) return kConfirm;
+  return std::clamp(Duration{6 * round_trip->ns} + beat_every + kMargin, kConfirm, kMostConfirm);
+}
+
 void FailureDetector::resumed(Instant now) {
   CHECK(now >= since_, now.ns, since_.ns);
   since_ = now;

@@ -57,6 +57,12 @@ class FailureDetector {
   // suffice to open another.
   static constexpr Duration kConfirm{250'000'000};
   void closed(Instant now, Duration confirm = kConfirm);
+  // An attempt to connect that takes longer has failed.
+  static constexpr Duration kMostConfirm{5'000'000'000};
+  // What suffices to open another stream: TCP, TLS, HTTP/2 and Hello take five round trips, then a beat
+  // comes. `round_trip`: the last that was measured, perhaps over a pause of either process; nothing: none
+  // was.
+  [[nodiscard]] static Duration confirm_after(std::optional<Duration> round_trip, Duration beat_every);
   // The caller knows that this process stood still until `now`. Other pauses are found as described above.
   void resumed(Instant now);
 

@@ -134,6 +134,19 @@ TEST(FailureDetector, ALongWayNeedsALongTime) {
   }
 }
 
+// The time to open another stream grows with the round trip. A round trip that was measured over a pause of a
+// minute does not keep a dead peer for six.
+TEST(FailureDetector, TimeForAnotherStream) {
+  const auto after = [](double round_trip) {
+    return FailureDetector::confirm_after(from_seconds(round_trip), from_milliseconds(100)).seconds();
+  };
+  EXPECT_EQ(FailureDetector::confirm_after({}, from_milliseconds(100)), FailureDetector::kConfirm);
+  EXPECT_NEAR(after(0), 0.25, 1e-9);
+  EXPECT_NEAR(after(0.1), 0.75, 1e-9);
+  EXPECT_NEAR(after(0.47), 2.97, 1e-9);
+  for (const double paused : {1.0, 10.0, 60.0}) EXPECT_NEAR(after(paused), 5, 1e-9) << paused;
+}
+
 struct DaysOnABadLink {
   double false_deaths = 0;        // a day
   double longer_than_good = 0;    // gaps a day that would be death over a good link

@@ -266,7 +266,7 @@ Result<std::unique_ptr<DirectoryLock>> PosixDisk::lock(const std::string& direct
     error.where = directory;
     return error;
   }
-  // Whoever can open the file can lock it. One of an older version was open to all.
+  // A user that can open the file can lock it. The file of an older version was open to all.
   static_cast<void>(::fchmod(fd->get(), kOwnersFile));
   while (::flock(fd->get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) {

@@ -10,16 +10,13 @@
 // - map() and file_size() take regular files only. If another process cuts a mapped file short, touching the
 //   lost part kills this process (SIGBUS); replace files by rename, never in place.
 // - remove_all() removes symbolic links, not what they lead to.
-// - make_directories() makes directories for their owner alone (0700). A user opens to others what others
-// shall
-//   see.
-// - open_writable() makes a file anew where its name ends in ".tmp", or where it is private: what has that
-// name,
-//   a symbolic link too, is removed first. Otherwise another user of the machine could lead the bytes
+// - make_directories() makes directories for their owner alone (0700). A user opens to others what they
+//   shall see.
+// - open_writable() makes a file anew where its name ends in ".tmp", or where it is private. What has that
+//   name is removed first, a symbolic link too. Otherwise another user of the machine could lead the bytes
 //   elsewhere.
 // - lock() locks the file ".lock" in the directory (flock), which only its owner can open (0600). The kernel
-// frees it when the process ends for
-//   whatever reason; the file stays.
+//   frees it when the process ends for whatever reason; the file stays.
 //
 // Thread rule: any thread, no state.
 #pragma once

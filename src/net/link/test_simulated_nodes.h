@@ -61,6 +61,8 @@ class Node {
     after();
     return ours;
   }
+  // To be called after a user has called `links` itself.
+  void used() { after(); }
   void send(const Node& to, Lane lane, std::string body, std::size_t payload = 0) {
     (void)links->send(
         {to.id.node, {}}, lane,

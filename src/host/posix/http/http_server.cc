@@ -178,7 +178,8 @@ void PosixHttpServer::accept_all() {
         HttpTalk(slot, options_, closed_, serve).run();
       });
     } else if (errno != EINTR && errno != ECONNABORTED && !closed_) {
-      // No descriptor or no memory is left, which passes: some connection ends, or is ended.
+      // No descriptor or no memory is left, which passes: some connection ends, or is ended. Until then
+      // accept() fails at once, again and again.
       slots_.make_room();
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }

@@ -11,10 +11,9 @@
 //   }
 //
 // Limits:
-// - requests that are read, wait or are answered: beyond them 503. Pages are always answered. 16 connections
-// more
-//   than these may be open; for a further one, the one that has been idle or without a whole head longest is
-//   shut;
+// - requests that are read, wait or are answered: beyond them 503. Pages are always answered;
+// - open connections: 16 more than such requests. For a further one, the connection is shut that has been
+//   idle, or without a whole head, for longest;
 // - waiting requests: beyond them 503 with Retry-After;
 // - a head: 64 KiB and 100 lines (431), 5 s from its first byte to its last (408);
 // - bytes of a body: 413;

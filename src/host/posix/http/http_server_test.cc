@@ -285,19 +285,25 @@ TEST(HttpServer, UnreadBody) {
   });
 }
 
+// The reply to a client that goes on in single bytes.
+std::string reply_to_drops(const Stranger& slow) {
+  std::atomic<bool> ended = false;
+  std::thread drip([&] {
+    // Well within each time-out, so that no single wait is long.
+    while (!ended && slow.send("x")) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  });
+  std::string reply = slow.rest();
+  ended = true;
+  drip.join();
+  return reply;
+}
+
 // A head has a time for the whole of it, and a size, with or without an end.
 TEST(HttpServer, HeadsAreBounded) {
   serve_stranger({.head_timeout = from_milliseconds(200)}, [](int port) {
     const Stranger slow(port);
     ASSERT_TRUE(slow.send("GET /page HTTP/1.1\r\nHost: "));
-    std::atomic<bool> ended = false;
-    std::thread drip([&] {
-      // A byte comes again and again, so that no single wait is long.
-      while (!ended && slow.send("x")) std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    });
-    EXPECT_TRUE(slow.rest().starts_with("HTTP/1.1 408 "));
-    ended = true;
-    drip.join();
+    EXPECT_TRUE(reply_to_drops(slow).starts_with("HTTP/1.1 408 "));
   });
   serve_stranger({}, [](int port) {
     const Stranger large(port);
@@ -314,13 +320,7 @@ TEST(HttpServer, SlowBody) {
   serve_stranger({.timeout = from_milliseconds(150)}, [](int port) {
     const Stranger slow(port);
     ASSERT_TRUE(slow.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"));
-    std::atomic<bool> ended = false;
-    std::thread drip([&] {
-      while (!ended && slow.send("x")) std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    });
-    EXPECT_TRUE(slow.rest().starts_with("HTTP/1.1 408 "));
-    ended = true;
-    drip.join();
+    EXPECT_TRUE(reply_to_drops(slow).starts_with("HTTP/1.1 408 "));
   });
 }
 

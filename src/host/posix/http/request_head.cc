@@ -41,7 +41,8 @@ bool is_token(char c) {
 
 bool is_visible(char c) { return c > ' ' && c < '\x7F'; }
 
-bool is_value(char c) { return c == '\t' || c < '\0' || (c >= ' ' && c != '\x7F'); }
+// Text, also in bytes beyond ASCII: `char` has a sign on some machines and none on others.
+bool is_value(char c) { return c == '\t' || (static_cast<unsigned char>(c) >= ' ' && c != '\x7F'); }
 
 std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t");

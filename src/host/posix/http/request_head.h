@@ -8,8 +8,8 @@
 // - a line that does not end with CR LF, and an empty first line;
 // - a request line that is not METHOD /TARGET HTTP/1.0 or 1.1, with one space between them;
 // - a field with a space before the colon, a folded field, control characters;
-// - Content-Length beside Transfer-Encoding; one of the fields below twice; a length that is not plain
-// digits;
+// - Content-Length beside Transfer-Encoding; a field that this server uses twice, but for Connection;
+// - a length that is not plain digits;
 // - a transfer coding other than chunked, or one in HTTP/1.0; a body where the method has none;
 // - HTTP/1.1 without Host.
 // Refused with 417: an expectation that is not 100-continue. Refused with 431: more than kMostHeadBytes or

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "cluster/control/member_links.h"
+#include "net/link/test_simulated_nodes.h"
+
+namespace gossamer::cluster {
+namespace {
+
+// Members 2 and 3, and the coordinator, which relays. Member 3 has opened its link with member 2.
+class MemberReroute : public net::LinksTest {
+ protected:
+  MemberReroute() {
+    net::Links::Options relaying;
+    relaying.relays = true;
+    nodes_.push_back(std::make_unique<net::Node>(timeline_, internet_, 1, 1, "run", "", std::move(relaying)));
+    older_ = &start(2, 2);
+    younger_ = &start(3, 3);
+    for (net::Node* const member : {older_, younger_}) {
+      member->links->trust_relay(kCoordinatorNode);
+      join(*member, *nodes_.front());
+    }
+    join(*younger_, *older_);
+    membership::Change change;
+    change.set_epoch(1);
+    for (const net::Node* const member : {older_, younger_}) {
+      membership::MemberRecord& record = *change.add_members();
+      record.set_node(member->id.node.value);
+      record.set_incarnation(member->id.incarnation.value);
+      record.set_state(membership::SERVING);
+      *record.mutable_listening() = listening_of(member->address);
+    }
+    EXPECT_TRUE(view_.apply(change).ok());
+    peers_.emplace(MemberLinks::Options{.self = younger_->id, .listening = listening_of(younger_->address)},
+                   view_, *younger_->links);
+  }
+
+  void cut() {
+    internet_.cut("m2", "m3");
+    internet_.cut("m3", "m2");
+  }
+  void heal() {
+    internet_.heal("m2", "m3");
+    internet_.heal("m3", "m2");
+  }
+  // How many seconds pass until the link goes this way, as the member looks ten times a second.
+  double seconds_until(bool relayed, double most) {
+    for (double passed = 0; passed < most; passed += 0.1) {
+      const net::LinkStatistics link = younger_->links->statistics(older_->id.node);
+      if (link.up && link.relayed_by.has_value() == relayed) return passed;
+      peers_->reroute(timeline_.now());
+      younger_->used();
+      run_for(0.1);
+    }
+    return most;
+  }
+
+  net::Node* older_ = nullptr;
+  net::Node* younger_ = nullptr;
+  View view_;
+  std::optional<MemberLinks> peers_;
+};
+
+// Claim: a member takes the way through the coordinator about 3 s after a cut, so long before a dispute is
+// settled. It tries the direct way after 60 s, and then after 120 s.
+TEST_F(MemberReroute, ThereAndBack) {
+  EXPECT_EQ(seconds_until(true, 5), 5);  // a link that is well stays
+  cut();
+  EXPECT_NEAR(seconds_until(true, 20), 4, 1.2);
+  EXPECT_NEAR(seconds_until(false, 200), 200, 0.2);  // tried at 60 s and at 183 s, in vain
+  heal();
+  EXPECT_NEAR(seconds_until(false, 400), 230, 5);  // 240 s after the last trial
+  EXPECT_EQ(seconds_until(true, 100), 100);
+  EXPECT_TRUE(younger_->all<net::LinkEnded>().empty() && older_->all<net::LinkEnded>().empty());
+}
+
+}  // namespace
+}  // namespace gossamer::cluster
