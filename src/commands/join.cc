@@ -25,14 +25,16 @@ std::vector<node::ConfiguredEngine::Kind> kinds(const EngineList& engines, const
 Result<std::unique_ptr<node::MemberNode>> start_member(const run::NodeHost& host, const EngineList& engines,
                                                        node::MemberOptions options, std::string directory) {
   const std::string program = options.program;
-  return node::MemberNode::start(host, std::move(options), [&](cluster::MemberProcess& process, NodeId self) {
-    return std::make_unique<node::ConfiguredEngine>(
-        host.disk, process,
-        node::ConfiguredEngine::Options{
-            .kinds = kinds(engines, {.host = host, .process = process, .self = self}),
-            .program = program,
-            .supply = {.directory = std::move(directory), .seed = self.value}});
-  });
+  return node::MemberNode::start(
+      host, std::move(options), [&](cluster::MemberProcess& process, NodeId self, node::Aside aside) {
+        return std::make_unique<node::ConfiguredEngine>(
+            host.disk, process,
+            node::ConfiguredEngine::Options{
+                .kinds = kinds(engines, {.host = host, .process = process, .self = self}),
+                .program = program,
+                .supply = {.directory = std::move(directory), .seed = self.value},
+                .aside = std::move(aside)});
+      });
 }
 
 }  // namespace gossamer::commands

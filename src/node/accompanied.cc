@@ -8,15 +8,11 @@ namespace gossamer::node {
 Accompanied::Accompanied(EventLoop& loop, cluster::CoordinatorProcess& process, const MakeCompanion& make)
     : loop_(loop),
       process_(process),
-      companion_(make(
-          [this](std::function<void()> work, std::function<void(Instant)> then) {
-            thread_.give([this, work = std::move(work), then = std::move(then)]() mutable {
-              work();
-              work = {};
-              loop_.post({}, [this, then = std::move(then)] { then(loop_.now()); });
-            });
-          },
-          [this](std::function<void()> action) { loop_.post({}, std::move(action)); })) {}
+      companion_(
+          make([this](std::function<void()> work,
+                      std::function<void(Instant)> then) { aside_.give(std::move(work), std::move(then)); },
+               [this](std::function<void()> action) { loop_.post({}, std::move(action)); })),
+      aside_(loop) {}
 
 void Accompanied::connect() {
   const std::optional<Generation> leads =

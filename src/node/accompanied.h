@@ -14,8 +14,8 @@
 #include "base/ids.h"
 #include "base/time.h"
 #include "cluster/control/coordinator_process.h"
-#include "host/posix/serial_thread.h"
 #include "net/link/links.h"
+#include "node/aside_thread.h"
 #include "node/companion.h"
 #include "node/event_loop.h"
 
@@ -40,7 +40,7 @@ class Accompanied {
   std::optional<Generation> lead_;  // lead of the links that the companion has
   bool stopped_ = false;
   std::unique_ptr<Companion> companion_;
-  host::SerialThread thread_;  // declared last: ends first
+  AsideThread aside_;  // declared last: ends first
 };
 
 }  // namespace gossamer::node

@@ -83,7 +83,8 @@ void ConfiguredEngine::choose(const std::string& configuration, Instant now) {
   kind_ = &*kind;
   own_ = std::move(told->own);
   if (!told->supply) return;
-  const auto aside = [this](Work work, Then then) { aside_.emplace_back(std::move(work), std::move(then)); };
+  Aside aside = options_.aside;
+  if (!aside) aside = [this](Work work, Then then) { aside_.emplace_back(std::move(work), std::move(then)); };
   supply_ = std::make_unique<MemberSupply>(disk_, *std::move(told->supply), aside, options_.supply, now);
   reports_.emplace();
   told_reports_ = std::make_shared<host::Mailbox<std::string>>();

@@ -10,7 +10,7 @@
 // A later life begins with what there is by then. The engine is told of a life only once the files are here.
 // What it delivers and reports goes to the coordinator.
 //
-// Thread rule: the loop thread; hashing and large writes are Work.
+// Thread rule: the loop thread; hashing and large writes are done aside.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +47,8 @@ class ConfiguredEngine final : public cluster::Engine {
     std::vector<Kind> kinds;
     std::string program;  // this node's own, for people
     MemberSupply::Options supply = {};
+    // Does what takes long for files, beside the engine's Work. Without it that is Work, too, and steps wait.
+    Aside aside = {};
   };
 
   // Disk and process outlive it. No two kinds have the same name and the same needs.
@@ -81,7 +83,7 @@ class ConfiguredEngine final : public cluster::Engine {
   host::Disk& disk_;
   cluster::MemberProcess& process_;
   const Options options_;
-  std::deque<std::pair<Work, Then>> aside_;  // Work of the Supply that has not begun
+  std::deque<std::pair<Work, Then>> aside_;  // Work of the Supply that has not begun, where it is Work
   std::optional<Then> doing_;                // the Work under way; empty: the engine's
   net::Links* links_ = nullptr;              // of this life
 

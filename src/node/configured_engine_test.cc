@@ -48,7 +48,8 @@ struct Fleet {
                         {.name = "check", .make = check},
                         {.name = "check-files", .needs = Needs::kSupply, .make = check}},
               .program = "gossamer 1.2",
-              .supply = {.directory = directory}});
+              .supply = {.directory = directory},
+              .aside = aside});
     }});
   }
   void run_for(double seconds) {
@@ -63,6 +64,7 @@ struct Fleet {
   }
 
   host::SimDisk& disk;
+  Aside aside;                     // of members that join from now on
   std::vector<Supplied> supplied;  // what each engine was made with
   check::CheckWorkload workload;
   simulation::Fleet fleet;
@@ -160,6 +162,20 @@ TEST_F(ConfiguredEngineTest, ElsewhereDirectoriesAreTheNodes) {
   }
   EXPECT_FALSE(there("/first/deliver"));
   EXPECT_FALSE(there("/second/deliver"));
+}
+
+// What a member delivers is hashed aside: its steps do not wait for that, however long it takes.
+TEST_F(ConfiguredEngineTest, StepsDoNotWaitForHashing) {
+  Fleet one(disk_, "check-files", some_directories());
+  int given = 0;
+  one.aside = [&](const auto&, const auto&) { ++given; };  // takes for ever
+  one.run_for(1);
+  ASSERT_TRUE(there("/first/deliver"));
+  ASSERT_TRUE(host::replace_file(disk_, "/first/deliver/part", "some").ok());
+  one.fleet.run_for(20);
+  EXPECT_EQ(given, 1);
+  EXPECT_FALSE(there("/first/deliver/part"));
+  one.expect_done();
 }
 
 // A member that is told to drain while its files are missing leaves, and no engine is made.

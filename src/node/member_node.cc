@@ -191,7 +191,9 @@ Result<void> MemberNode::listen(const MakeEngine& make_engine) {
   process.told = [this] { return engine_->told(); };
   process.watch_links = [this](const net::LinkEvent& event) { log_.link(event, epoch()); };
   process_ = std::make_unique<cluster::MemberProcess>(std::move(process), *network_, loop_.now());
-  engine_ = make_engine(*process_, membership_.node);
+  aside_ = std::make_unique<AsideThread>(loop_);
+  engine_ = make_engine(*process_, membership_.node,
+                        [this](auto work, auto then) { aside_->give(std::move(work), std::move(then)); });
   worker_ = std::make_unique<WorkThread>(loop_, *engine_);
   if (!options_.report.metrics) return {};
   auto metrics = MetricsEndpoint::listen(*options_.report.metrics);

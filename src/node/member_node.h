@@ -20,7 +20,9 @@
 #include "cluster/control/member_process.h"
 #include "host/posix/signals.h"
 #include "node/admission/credentials.h"
+#include "node/aside_thread.h"
 #include "node/event_loop.h"
+#include "node/files/file_exchange.h"
 #include "node/metrics_endpoint.h"
 #include "node/node_log.h"
 #include "node/places.h"
@@ -49,7 +51,9 @@ struct MemberOptions {
 
 class MemberNode {
  public:
-  using MakeEngine = std::function<std::unique_ptr<cluster::Engine>(cluster::MemberProcess&, NodeId self)>;
+  // The engine gives Aside what must not hold up its Work.
+  using MakeEngine =
+      std::function<std::unique_ptr<cluster::Engine>(cluster::MemberProcess&, NodeId self, Aside)>;
 
   // Enrols if it must, and listens. kRefused when the token or certificate is not accepted. A node that
   // enrolled before starts even when no coordinator answers yet.
@@ -101,8 +105,10 @@ class MemberNode {
   std::string why_not_yet_;  // why the last attempt to begin failed
   std::unique_ptr<cluster::MemberProcess> process_;
   std::unique_ptr<cluster::Engine> engine_;
-  std::unique_ptr<WorkThread> worker_;  // does the engine's work, so it ends before the engine
-  double started_;                      // seconds since 1970-01-01 UTC
+  // These two do the engine's work, so they end before the engine.
+  std::unique_ptr<WorkThread> worker_;
+  std::unique_ptr<AsideThread> aside_;
+  double started_;  // seconds since 1970-01-01 UTC
   std::unique_ptr<MetricsEndpoint> metrics_;
   // The network's threads post to the loop, so it ends first.
   std::unique_ptr<host::Network> network_;
