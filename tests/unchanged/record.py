@@ -47,7 +47,8 @@ RUNS = (
     ("definitions", "dictionary", "texts.jsonl", None, ("train.epochs=2", "train.batch=64"), "word3 word4"),
     ("sessions", "next-item", "examples/next-item/train.sessions", "examples/next-item/test.sessions", ("train.epochs=3",), None),
     ("words", "word2vec", "examples/word2vec/text.txt", "examples/word2vec/test.txt", ("train.steps=20",), None),
-    ("nodes", "xmc", "train.txt", "test.txt", (*XMC, "cluster.codec=f32", "--nodes", "2"), "0:1 3:2 80:1"),
+    ("nodes", "xmc", "train.txt", "test.txt", (*XMC, "cluster.codec=f32", "train.precision=f32", "--nodes", "2"),
+     "0:1 3:2 80:1"),
 )
 # Several nodes train the same up to the order of sums, which their numbers decide: their bytes are not recorded.
 SAME_BYTES = {"nodes": False}

@@ -47,6 +47,7 @@ struct TrainingPlace {
   settings::Values config;
   FunctionRef<bool()> stop_requested;
   std::string resume_command = {};  // as in RunRequest
+  bool begins = false;              // the run is new, and not resumed
 };
 
 // What is known of a run once it is prepared.

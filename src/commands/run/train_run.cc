@@ -37,7 +37,8 @@ class TrainRun {
                         .run_id = directory_.run_id(),
                         .config = directory_.is_new() ? request.config : directory_.config(),
                         .stop_requested = request.stop_requested,
-                        .resume_command = request.resume_command})) {}
+                        .resume_command = request.resume_command,
+                        .begins = directory_.is_new()})) {}
 
   Result<TrainResult> run() {
     if (auto done = prepare(); !done.ok()) {

@@ -51,6 +51,7 @@ std::uint64_t run_memory(const run::NodeHost& host, const StepRunner* runner,
             : sparse_engine::memory_needed(
                   config, recipe, shape,
                   {.workers = workers,
+                   .steps_elsewhere = runner != nullptr,
                    .prediction_bytes = sparse_engine::prediction_memory(config, recipe, shape, workers)});
   return runner == nullptr ? own : std::max(own, runner->memory_needed(config, recipe, shape));
 }

@@ -22,7 +22,8 @@ namespace gossamer::commands {
 [[nodiscard]] Error no_test_from_stdin(const std::string& path);
 [[nodiscard]] Error no_text_from_stdin(const std::string& path);
 
-// Peak bytes of a run. `runner` does its steps, or this process where it is null.
+// Peak bytes of a run on this machine. `runner` does its steps, or this process where it is null. With a
+// runner this process needs what the model needs. Members know for themselves what they have room for.
 [[nodiscard]] std::uint64_t run_memory(const run::NodeHost& host, const StepRunner* runner,
                                        const sparse_engine::TrainConfig& config,
                                        const sparse_engine::Recipe& recipe,

@@ -38,6 +38,7 @@ class SparseTraining final : public Training {
         run_id_(place.run_id),
         stop_requested_(place.stop_requested),
         resume_command_(place.resume_command),
+        begins_(place.begins),
         runner_(std::move(runner)),
         config_(train_keys().config(place.config)) {}
 
@@ -202,6 +203,7 @@ class SparseTraining final : public Training {
     config_.model.hidden = recipe_.hidden;
     config_.model.dropout = recipe_.dropout;
     config_.train.steps = recipe_.steps;
+    settle_precision();
     const std::uint64_t processes = runner_ != nullptr ? 1 + nodes() : 1;
     const std::uint64_t needed =
         run_memory(host_, runner_.get(), config_, recipe_, shape_) + processes * samples_->bytes();
@@ -223,6 +225,15 @@ class SparseTraining final : public Training {
                           run::human_count(parameters_), human_bytes(needed), run::human_count(recipe_.steps),
                           config_.train.batch, host_.compute.workers(), kernels::name(host_.kernels.isa)));
     return {};
+  }
+
+  // The members of a fleet may have CPUs of two kinds, and each would choose for itself. A run of an earlier
+  // version has not settled it, and its checkpoints say so: it goes on as it began.
+  void settle_precision() {
+    if (runner_ == nullptr || !begins_ || config_.train.precision) return;
+    config_.train.precision = kernels::preferred_element(host_.kernels.isa);
+    host_.say(fmt::format("train.precision: {} at every member, what this machine multiplies faster",
+                          kernels::name(*config_.train.precision)));
   }
 
   static Result<sparse_engine::TrainOutcome> train_alone(const sparse_engine::TrainInputs& inputs,
@@ -298,6 +309,7 @@ class SparseTraining final : public Training {
   const std::string run_id_;
   const FunctionRef<bool()> stop_requested_;
   const std::string resume_command_;
+  const bool begins_;
   const std::shared_ptr<StepRunner> runner_;  // null: this process does the steps
 
   // prepare() fills these. They stay as they are from the first step on. The config is the user's at first;

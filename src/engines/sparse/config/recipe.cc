@@ -194,9 +194,9 @@ std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe, con
       config.predict.instances
           ? shape.feature_entries * 8 + shape.label_entries * 4 + shape.records * (stride * 2 + 8)
           : 0;
+  const std::uint64_t training = process.steps_elsewhere ? 0 : moments + drawn + step + hashing;
   // Moments and the step's buffers are gone when the model is assembled.
-  return weights + std::max(moments + drawn + step + hashing, instances + process.prediction_bytes) +
-         (std::uint64_t{64} << 20);
+  return weights + std::max(training, instances + process.prediction_bytes) + (std::uint64_t{64} << 20);
 }
 
 DiskNeeded disk_needed(const TrainConfig& config, const Recipe& recipe, const data::Schema& schema) {

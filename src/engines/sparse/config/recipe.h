@@ -58,6 +58,8 @@ struct DataShape {
 // The process that trains.
 struct RunProcess {
   int workers = 1;
+  // Other processes do the steps. This one has what they have trained, without moments, and makes the model.
+  bool steps_elsewhere = false;
   std::uint64_t prediction_bytes = 0;  // beside the model (predict/prediction_memory.h)
 };
 

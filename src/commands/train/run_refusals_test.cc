@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/train/run_refusals.h"
+
+#include <gtest/gtest.h>
+
+#include "run/test_machine.h"
+
+namespace gossamer::commands {
+namespace {
+
+using run::testing::SimMachine;
+
+// It is only asked for the memory that its members take on this machine.
+class LeadingRunner final : public StepRunner {
+ public:
+  [[nodiscard]] std::uint64_t nodes() const override { return 0; }
+  [[nodiscard]] std::uint64_t memory_needed(const sparse_engine::TrainConfig&, const sparse_engine::Recipe&,
+                                            const sparse_engine::DataShape&) const override {
+    return needed;
+  }
+  [[nodiscard]] Result<sparse_engine::TrainOutcome> train(const run::RunPaths&,
+                                                          const sparse_engine::TrainInputs&,
+                                                          const engine::TrainHooks&) override {
+    return Error{};
+  }
+  [[nodiscard]] StepsCost cost() const override { return {}; }
+
+  std::uint64_t needed = 0;
+};
+
+// A process that leads, and does no steps, needs the memory of the model alone.
+TEST(RunRefusals, ALeadNeedsNoMemoryForSteps) {
+  SimMachine machine;
+  LeadingRunner runner;
+  const sparse_engine::DataShape shape{.records = 1000,
+                                       .features = 400'000,
+                                       .labels = 200'000,
+                                       .feature_entries = 20000,
+                                       .label_entries = 10000};
+  sparse_engine::TrainConfig config;
+  config.train.batch = 10'000;
+  const sparse_engine::Recipe recipe{.hidden = 512, .steps = 6};
+  const run::NodeHost host = machine.host();
+  const std::uint64_t alone = run_memory(host, nullptr, config, recipe, shape);
+  const std::uint64_t lead = run_memory(host, &runner, config, recipe, shape);
+  const std::uint64_t weights = (shape.features + shape.labels) * 512 * 4;
+  EXPECT_GT(alone, 2 * weights);
+  EXPECT_GT(lead, weights);
+  EXPECT_LT(lead, weights + weights / 2);
+  runner.needed = alone + 1;
+  EXPECT_EQ(run_memory(host, &runner, config, recipe, shape), alone + 1);
+}
+
+}  // namespace
+}  // namespace gossamer::commands
