@@ -14,6 +14,9 @@ namespace {
 
 // How long the lead may take to say why all nodes have left.
 constexpr Duration kAloneTime{3'000'000'000};
+// From one start of a node to the next.
+constexpr Duration kFirstWait{1'000'000'000};
+constexpr Duration kLongestWait{60'000'000'000};
 constexpr std::size_t kMostLog = std::size_t{64} << 20;
 
 // Whether a line is "gossamer COMMAND: what has failed". Other lines are no errors: a join line has a token.
@@ -72,7 +75,7 @@ Result<std::unique_ptr<NodeProcesses>> NodeProcesses::start(const run::NodeHost&
 // The token is in a file, because everybody on a machine can see arguments. The state that a machine keeps of
 // its runs stays in this run's directory.
 Result<NodeProcesses::Node> NodeProcesses::begin(std::size_t number) const {
-  Node node{.name = fmt::format("{}", number), .log = {}, .process = nullptr};
+  Node node{.name = fmt::format("{}", number), .log = {}, .process = nullptr, .begun = host_.clock.now()};
   node.log = path(node.name + ".log");
   auto process = host::ChildProcess::start(
       {.program = options_.program,
@@ -86,9 +89,9 @@ Result<NodeProcesses::Node> NodeProcesses::begin(std::size_t number) const {
   return node;
 }
 
-Result<void> NodeProcesses::look(bool stepping) {
+Result<void> NodeProcesses::look(bool at_work) {
   for (Node& node : nodes_) {
-    if (auto good = look_at(node, stepping); !good.ok()) return good;
+    if (auto good = look_at(node, at_work); !good.ok()) return good;
   }
   if (!std::ranges::all_of(nodes_, &Node::told)) return {};
   const Instant now = host_.clock.now();
@@ -101,23 +104,46 @@ Result<void> NodeProcesses::look(bool stepping) {
                .fix = "go on from the newest checkpoint with: --resume"};
 }
 
-Result<void> NodeProcesses::look_at(Node& node, bool stepping) {
+Result<void> NodeProcesses::look_at(Node& node, bool at_work) {
+  if (node.again_at) {
+    if (*node.again_at <= host_.clock.now()) start_again(node);
+    return {};
+  }
   const auto& end = node.process->end();
   if (!end || node.told) return {};
   constexpr int kSignal = 128;  // nodes that a signal asked to leave have a status above it
   if (options_.starts_again && end->by_signal) {
     host_.say(fmt::format("node {} was killed and is started again", node.name));
-    auto again = begin(static_cast<std::size_t>(&node - nodes_.data()) + 1);
-    if (!again.ok()) return again.error();
-    node = *std::move(again);
+    start_again(node);
+    return {};
+  }
+  if (options_.starts_again && at_work) {
+    start_again_later(node, failed(node, *end).got);
     return {};
   }
   const bool left = end->status == 0 || end->status > kSignal;
-  if (!left || !stepping) return failed(node, *end);
+  if (!left || !at_work) return failed(node, *end);
   node.told = true;
   host_.say(
       fmt::format("node {} {}; the others go on", node.name, end->by_signal ? "was killed" : "has left"));
   return {};
+}
+
+// A node that has worked for a while has not failed again and again.
+void NodeProcesses::start_again_later(Node& node, const std::string& why) const {
+  const Instant now = host_.clock.now();
+  const bool lasted = now - node.begun >= kLongestWait;
+  node.wait = lasted ? kFirstWait : std::clamp({2 * node.wait.ns}, kFirstWait, kLongestWait);
+  node.again_at = now + node.wait;
+  host_.say(fmt::format("node {} has ended, and is started again in {:.0f} s: {}", node.name,
+                        node.wait.seconds(), why));
+}
+
+void NodeProcesses::start_again(Node& node) const {
+  auto again = begin(static_cast<std::size_t>(&node - nodes_.data()) + 1);
+  if (!again.ok()) return start_again_later(node, again.error().message());
+  again->wait = node.wait;
+  node = *std::move(again);
 }
 
 Error NodeProcesses::failed(const Node& node, const host::ChildProcess::End& end) const {

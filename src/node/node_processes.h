@@ -34,15 +34,18 @@ class NodeProcesses {
     std::string program;  // path of the file
     host::Endpoint at;    // where they join
     std::string token;
-    bool starts_again = false;  // a node that is killed is started again
+    // A node that is killed is started again at once. Once the nodes are at work, so is one that fails or
+    // leaves: after a second, and twice as long after each further failure, up to a minute.
+    bool starts_again = false;
   };
 
   [[nodiscard]] static Result<std::unique_ptr<NodeProcesses>> start(const run::NodeHost& host,
                                                                     Options options);
 
-  // To be called again and again. Looks for processes that have ended. An error ends the run. `stepping`: the
-  // nodes have done a step. A node that ends before is a failure, since the others would wait for it.
-  [[nodiscard]] Result<void> look(bool stepping);
+  // To be called again and again. Looks for processes that have ended. An error ends the run. `at_work`: the
+  // nodes have done a step, or were all there once. A node that ends before is a failure, since the others
+  // would wait for it.
+  [[nodiscard]] Result<void> look(bool at_work);
 
   // The run is over. Processes that have not ended after so long are killed.
   void end_within(Duration time);
@@ -63,12 +66,17 @@ class NodeProcesses {
     std::string log;
     std::unique_ptr<host::ChildProcess> process;
     bool told = false;  // its end was told
+    Instant begun = {};
+    Duration wait = {};                    // before it was started; nothing: at once
+    std::optional<Instant> again_at = {};  // it has ended, and is started again then
   };
 
   NodeProcesses(const run::NodeHost& host, Options options) : host_(host), options_(std::move(options)) {}
   [[nodiscard]] std::string path(const std::string& name) const { return options_.run + "/nodes/" + name; }
   [[nodiscard]] Result<Node> begin(std::size_t number) const;
-  [[nodiscard]] Result<void> look_at(Node& node, bool stepping);
+  [[nodiscard]] Result<void> look_at(Node& node, bool at_work);
+  void start_again_later(Node& node, const std::string& why) const;
+  void start_again(Node& node) const;
   [[nodiscard]] Error failed(const Node& node, const host::ChildProcess::End& end) const;
 
   const run::NodeHost& host_;

@@ -98,6 +98,27 @@ class ServeNodes(WithServed):
         self.assertEqual(done.status, 143, done.err)
         self.assertEqual(self.left_over(), [])
 
+    # Nodes that fail, or are told to leave, come back once they can. The front end answers again. A file of the model
+    # is away when a killed node starts again, which ends with an error then.
+    def test_failed_nodes_come_back(self):
+        server = self.serve("--nodes", "2")
+        want = self.expected()
+        body = "\n".join(self.queries)
+        self.assertEqual(server.ask("POST", "/predict", body, TEXT)[::2], (200, want))
+        model = os.path.join(self.out, "model")
+        os.rename(model, model + ".away")
+        os.kill(next(iter(self.node_pids().values())), signal.SIGKILL)
+        server.running.wait_for_line("has ended, and is started again in 2 s")
+        os.rename(model + ".away", model)
+        self.assertEqual(server.ask("POST", "/predict", body, TEXT)[::2], (200, want))
+        for pid in self.node_pids().values():
+            os.kill(pid, signal.SIGTERM)
+        for _ in range(2):
+            server.running.wait_for_line("is started again in")
+        self.assertEqual(server.ask("POST", "/predict", body, TEXT)[::2], (200, want))
+        self.assertEqual(server.stop().status, 143)
+        self.assertEqual(self.left_over(), [])
+
     # The remains of a killed front end are removed by the next one. Nodes end with it.
     def test_killed_front_end(self):
         server = self.serve("--nodes", "2")

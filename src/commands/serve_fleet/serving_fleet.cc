@@ -46,7 +46,9 @@ class ServingCompanion final : public node::Companion {
     if (nodes_ == nullptr) return;
     if (desk_.ending()) return nodes_->end_within(kLeaveTime);
     if (failed_) return;
-    auto good = nodes_->look(queries_.whole());
+    // A node that fails later is started again. Queries get errors until it has its part.
+    began_ |= queries_.whole();
+    auto good = nodes_->look(began_);
     failed_ = !good.ok();
     if (failed_) desk_.fails(good.error());
   }
@@ -61,7 +63,8 @@ class ServingCompanion final : public node::Companion {
   QueryDesk& desk_;
   const std::unique_ptr<node::NodeProcesses>& nodes_;  // null until they are started
   Instant next_look_;
-  bool failed_ = false;  // a node has failed
+  bool began_ = false;   // all parts were there once
+  bool failed_ = false;  // a node has failed before
 };
 
 // Leads the nodes, from their start to their end.
