@@ -73,7 +73,9 @@ Parser make_coordinator_parser(const commands::EngineList& engines, const Comman
                   "where members come, and to the next port too; port 0 takes free ones")
       .type_name("HOST:PORT");
   parser.add_option("--out", flags.out, "directory of the run, missing or empty").required().type_name("DIR");
-  parser.add_option("--store", flags.store, "sqlite:FILE (default: in DIR) or etcd:URL,...")
+  parser
+      .add_option("--store", flags.store,
+                  "sqlite:FILE (default: in DIR) or etcd:URL,...[,ca=FILE][,login=FILE]")
       .type_name("STORE");
   parser.add_option("--advertise", flags.advertise, "name or address under which members reach this machine")
       .type_name("NAME");

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/hex.h"
 #include "base/node_name.h"
+#include "host/api/files.h"
 #include "host/grpc/network.h"
 #include "host/posix/etcd_store.h"
 #include "host/posix/route.h"
@@ -28,6 +29,33 @@ std::vector<std::string> split(const std::string& text) {
     at = end + 1;
   }
   return parts;
+}
+
+// URL,... of etcd's members, and among them ca=FILE and login=FILE.
+Result<host::EtcdOptions> etcd_options(host::Disk& disk, const std::string& text) {
+  constexpr std::string_view kCa = "ca=";
+  constexpr std::string_view kLogin = "login=";
+  constexpr std::size_t kMostBytes = 4096;
+  host::EtcdOptions options;
+  for (const std::string& part : split(text)) {
+    if (part.starts_with(kCa)) {
+      options.access.ca_file = part.substr(kCa.size());
+      // The library would say only that there is no connection.
+      if (const auto there = disk.file_size(options.access.ca_file); !there.ok()) return there.error();
+    } else if (part.starts_with(kLogin)) {
+      const std::string path = part.substr(kLogin.size());
+      const auto login = host::read_text(disk, path, kMostBytes);
+      if (!login.ok()) return login.error();
+      if (auto read = host::read_login(*login, options.access); !read.ok()) {
+        Error error = read.error();
+        error.where = path;
+        return error;
+      }
+    } else {
+      options.urls.push_back(part);
+    }
+  }
+  return options;
 }
 
 membership::Address address_message(const host::Endpoint& at) {
@@ -165,7 +193,10 @@ Result<std::unique_ptr<host::Store>> CoordinatorNode::open_store() const {
     return store;
   }
   if (text.starts_with("etcd:")) {
-    auto store = host::EtcdStore::create({.urls = split(text.substr(5)), .run = credentials_.own.run});
+    auto options = etcd_options(host_.disk, text.substr(5));
+    if (!options.ok()) return options.error();
+    options->run = credentials_.own.run;
+    auto store = host::EtcdStore::create(*options);
     if (!store.ok()) return store.error();
     return std::unique_ptr<host::Store>(std::move(*store));
   }
@@ -173,7 +204,7 @@ Result<std::unique_ptr<host::Store>> CoordinatorNode::open_store() const {
                .where = "--store",
                .what = "unknown store",
                .got = text,
-               .expected = "sqlite:FILE or etcd:URL,...",
+               .expected = "sqlite:FILE or etcd:URL,...[,ca=FILE][,login=FILE]",
                .fix = "leave it out to keep a file in the run directory"};
 }
 

@@ -27,8 +27,8 @@ struct CoordinatorOptions {
   // Where it listens for control. Bulk listens at the next port, or at a free one for port 0.
   // Nothing: where it listened before.
   std::optional<host::Endpoint> listen;
-  std::string advertise = {};                 // name by which nodes reach this machine; empty: listen.host
-  std::string store = {};                     // sqlite:FILE or etcd:URL,...; empty: a file in the directory
+  std::string advertise = {};  // name by which nodes reach this machine; empty: listen.host
+  std::string store = {};      // sqlite:FILE or etcd:URL,...[,ca=FILE][,login=FILE]; empty: a file here
   std::vector<host::Endpoint> standbys = {};  // other coordinators of the run
   std::size_t first_members = 1;
   std::string configuration;  // for the members' engines

@@ -188,7 +188,7 @@ class HalfAMinute(LabCase):
     # to it, and no member is lost. When the new leader is killed it leads again.
     def stopped_leader(self):
         fleet = LabFleet(self, 5)
-        store = "etcd:" + etcd.start(fleet, fleet.host(5), (2379, 2380), machine=5)
+        store = "etcd:" + etcd.start_secure(fleet, fleet.host(5), (2379, 2380), machine=5)
         leader, before = fleet.begin("b", "c", flags=("--standby", fleet.at(4), "--store", store))
         second = fleet.copy_run()
         standby = fleet.lead("--listen", fleet.at(4), "--standby", fleet.at(1), "--store", store, "--resume",

@@ -17,10 +17,10 @@ from ports import free_ports
 
 class Standby(unittest.TestCase):
     # A standby follows a leader that is killed. Members keep their incarnations and steps go on. The old leader,
-    # started again, stands by.
+    # started again, stands by. They reach etcd over TLS, with a password.
     def test_takes_over(self):
         fleet = Fleet(self)
-        store = "etcd:" + etcd.start(fleet, "127.0.0.1", free_ports(2))
+        store = "etcd:" + etcd.start_secure(fleet, "127.0.0.1", free_ports(2))
         ports = free_ports(4)
         first, second = (f"127.0.0.1:{port}" for port in (ports[0], ports[2]))
         leader = fleet.lead("--listen", first, "--standby", second, "--store", store)

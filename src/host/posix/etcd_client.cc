@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "host/api/endpoint.h"
 #include "json/read_json.h"
 
 namespace gossamer::host {
@@ -29,13 +30,26 @@ struct Reply {
   std::string reason = {};
 };
 
-Reply post_to(httplib::Client& client, const std::string& path, const std::string& text) {
+bool is_without_connection(httplib::Error error) {
+  switch (error) {
+    case httplib::Error::Connection:
+    case httplib::Error::ConnectionTimeout:
+    case httplib::Error::SSLConnection:
+    case httplib::Error::SSLLoadingCerts:
+    case httplib::Error::SSLServerVerification: return true;
+    default: return false;
+  }
+}
+
+Reply post_to(httplib::Client& client, const std::string& path, const std::string& token,
+              const std::string& text) {
   Reply reply;
   std::string body;
   httplib::Request request;
   request.method = "POST";
   request.path = path;
   request.set_header("Content-Type", "application/json");
+  if (!token.empty()) request.set_header("Authorization", token);
   request.body = text;
   // Taken as they come: etcd ends refusals with trailing headers, at which the library, having read all that
   // matters, reports a failure. A body that is one whole JSON object lacks nothing.
@@ -51,8 +65,7 @@ Reply post_to(httplib::Client& client, const std::string& path, const std::strin
   reply.body = read_json<json>(body);
   if (!result && !reply.body.is_object()) {
     reply.status = 0;
-    reply.was_sent =
-        result.error() != httplib::Error::Connection && result.error() != httplib::Error::ConnectionTimeout;
+    reply.was_sent = !is_without_connection(result.error());
     reply.reason = httplib::to_string(result.error());
   } else {
     reply.reason = fmt::format("status {} {}", reply.status, message_of(reply.body));
@@ -73,6 +86,48 @@ Error refused_by_etcd(const std::string& url, int status, const std::string& mes
   return error;
 }
 
+// Whether the request was refused for its token alone. Another one may do.
+bool is_token_old(const Reply& reply) {
+  const std::string message = message_of(reply.body);
+  return message.find("invalid auth token") != std::string::npos ||
+         message.find("revision of auth store is old") != std::string::npos;
+}
+
+Error unusable(const std::string& url, std::string what, std::string expected, std::string fix) {
+  return {.kind = ErrorKind::kUsage,
+          .where = "address of etcd",
+          .what = std::move(what),
+          .got = fmt::format("'{}'", url),
+          .expected = std::move(expected),
+          .fix = std::move(fix)};
+}
+
+// What the coordinator keeps in etcd says who leads and which tokens are good. So a network sees none of it.
+Result<void> check_address(const std::string& url, const EtcdAccess& access) {
+  constexpr std::string_view kPlain = "http://";
+  constexpr std::string_view kSecure = "https://";
+  const bool secure = url.starts_with(kSecure);
+  const std::size_t scheme = secure ? kSecure.size() : kPlain.size();
+  const bool plausible =
+      (secure || url.starts_with(kPlain)) && url.find_first_of("/?# @", scheme) == std::string::npos;
+  const auto at =
+      plausible ? parse_endpoint(std::string_view(url).substr(scheme)) : Result<Endpoint>(Error{});
+  if (!at.ok()) {
+    return unusable(url, "cannot use this address", "https://HOST:PORT, or http://127.0.0.1:PORT",
+                    "give the client addresses of etcd's members");
+  }
+  if (!secure && !is_loopback(at->host)) {
+    return unusable(url, "etcd on another machine is reached over TLS alone",
+                    "https://HOST:PORT, or http:// with an address of this machine",
+                    "run etcd with --cert-file and --key-file, and say https://");
+  }
+  if (secure && access.name.empty()) {
+    return unusable(url, "etcd over TLS takes a password too", "a name and a password",
+                    "make a user of etcd, and add ',login=FILE' with NAME:PASSWORD in the file");
+  }
+  return {};
+}
+
 Error nobody_answers(const std::string& where, std::string got) {
   return Error{.where = where,
                .what = "etcd does not answer",
@@ -87,21 +142,19 @@ EtcdClient::EtcdClient() = default;
 EtcdClient::~EtcdClient() = default;
 
 Result<std::unique_ptr<EtcdClient>> EtcdClient::create(const std::vector<std::string>& urls,
-                                                       Duration connect_timeout, Duration reply_timeout) {
+                                                       const EtcdAccess& access, Duration connect_timeout,
+                                                       Duration reply_timeout) {
   std::unique_ptr<EtcdClient> made(new EtcdClient());
+  made->access_ = access;
   for (const std::string& url : urls) {
-    constexpr std::string_view kScheme = "http://";
-    const bool plausible = url.starts_with(kScheme) && url.size() > kScheme.size() &&
-                           url.find_first_of("/?# ", kScheme.size()) == std::string::npos;
-    auto client = plausible ? std::make_unique<httplib::Client>(url) : nullptr;
-    if (!client || !client->is_valid()) {
-      return Error{.kind = ErrorKind::kUsage,
-                   .where = "address of etcd",
-                   .what = "cannot use this address",
-                   .got = fmt::format("'{}'", url),
-                   .expected = "http://HOST:PORT",
-                   .fix = "give the client addresses of etcd's members"};
+    if (auto done = check_address(url, access); !done.ok()) return done.error();
+    auto client = std::make_unique<httplib::Client>(url);
+    if (!client->is_valid()) {
+      return unusable(url, "cannot use this address", "https://HOST:PORT",
+                      "give the client addresses of etcd's members");
     }
+    if (!access.ca_file.empty()) client->set_ca_cert_path(access.ca_file);
+    client->enable_server_certificate_verification(true);
     client->set_connection_timeout(std::chrono::nanoseconds(connect_timeout.ns));
     client->set_read_timeout(std::chrono::nanoseconds(reply_timeout.ns));
     client->set_write_timeout(std::chrono::nanoseconds(reply_timeout.ns));
@@ -116,10 +169,30 @@ Result<std::unique_ptr<EtcdClient>> EtcdClient::create(const std::vector<std::st
     return Error{.kind = ErrorKind::kUsage,
                  .where = "address of etcd",
                  .what = "there is none",
-                 .expected = "http://HOST:PORT, once or more",
+                 .expected = "https://HOST:PORT, once or more",
                  .fix = "give the client addresses of etcd's members"};
   }
   return made;
+}
+
+EtcdClient::Login EtcdClient::log_in(Error& error) {
+  token_.clear();
+  const json request = {{"name", access_.name}, {"password", access_.password}};
+  const Reply reply = post_to(*clients_[current_], "/v3/auth/authenticate", "", request.dump());
+  const auto found = reply.body.is_object() ? reply.body.find("token") : reply.body.end();
+  if (reply.status == 200 && found != reply.body.end() && found->is_string()) {
+    token_ = found->get<std::string>();
+    return Login::kDone;
+  }
+  if (reply.status >= 400 && reply.status < 500) {
+    error = refused_by_etcd(urls_[current_], reply.status, message_of(reply.body));
+    error.what = "etcd refuses the name or the password";
+    error.expected = "a user of etcd";
+    error.fix = "see that the user is there, has a role, and that etcd's authentication is on";
+    return Login::kRefused;
+  }
+  error.got = reply.reason;
+  return Login::kNoAnswer;
 }
 
 EtcdAnswer EtcdClient::post(const std::string& path, const json& request) {
@@ -127,7 +200,16 @@ EtcdAnswer EtcdClient::post(const std::string& path, const json& request) {
   EtcdAnswer answer;
   std::string reasons;
   for (std::size_t tried = 0; tried < clients_.size(); ++tried) {
-    Reply reply = post_to(*clients_[current_], path, text);
+    Login login = Login::kDone;
+    if (!access_.name.empty() && token_.empty()) login = log_in(answer.error);
+    Reply reply;
+    if (login == Login::kDone) reply = post_to(*clients_[current_], path, token_, text);
+    if (login == Login::kDone && !access_.name.empty() && is_token_old(reply)) {
+      login = log_in(answer.error);
+      if (login == Login::kDone) reply = post_to(*clients_[current_], path, token_, text);
+    }
+    if (login == Login::kRefused) return answer;
+    if (login == Login::kNoAnswer) reply = {.was_sent = false, .reason = answer.error.got};
     if (reply.status == 200 && reply.body.is_object()) {
       answer.body = std::move(reply.body);
       return answer;

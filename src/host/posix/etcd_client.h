@@ -5,6 +5,9 @@
 // says nothing about the request ("no leader", status 5xx). Each address is asked once a call. Internal to
 // host/posix.
 //
+// Other machines are reached over TLS, with a name and a password. The first request asks for a token, and so
+// does one that is refused because the token is too old. This machine may be reached without.
+//
 // Every connection and every single read and write has a timeout. A program that uses this ignores SIGPIPE:
 // the library writes to connections that may be gone. Thread rule: one thread.
 #pragma once
@@ -19,6 +22,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "host/posix/etcd_access.h"
 
 namespace httplib {
 class Client;
@@ -36,8 +40,10 @@ struct EtcdAnswer {
 
 class EtcdClient {
  public:
-  // Each address is "http://HOST:PORT". kUsage for anything else.
+  // Each address is "https://HOST:PORT", or "http://HOST:PORT" of a loopback. kUsage for anything else, and
+  // for https without a password.
   [[nodiscard]] static Result<std::unique_ptr<EtcdClient>> create(const std::vector<std::string>& urls,
+                                                                  const EtcdAccess& access,
                                                                   Duration connect_timeout,
                                                                   Duration reply_timeout);
   EtcdClient(const EtcdClient&) = delete;
@@ -49,8 +55,14 @@ class EtcdClient {
   [[nodiscard]] const std::string& where() const { return where_; }
 
  private:
-  EtcdClient();
+  enum class Login { kDone, kRefused, kNoAnswer };
 
+  EtcdClient();
+  // Asks the current address for a token. `error`: why there is none.
+  [[nodiscard]] Login log_in(Error& error);
+
+  EtcdAccess access_;
+  std::string token_;  // empty: none yet
   std::vector<std::unique_ptr<httplib::Client>> clients_;
   std::vector<std::string> urls_;
   std::string where_;

@@ -111,7 +111,8 @@ Result<std::unique_ptr<EtcdStore>> EtcdStore::create(const EtcdOptions& options)
                  .expected = "at least one character, and no '/'",
                  .fix = "choose another run id"};
   }
-  auto client = EtcdClient::create(options.urls, options.connect_timeout, options.reply_timeout);
+  auto client =
+      EtcdClient::create(options.urls, options.access, options.connect_timeout, options.reply_timeout);
   if (!client.ok()) return client.error();
   return std::unique_ptr<EtcdStore>(new EtcdStore(options, std::move(*client)));
 }

@@ -31,14 +31,16 @@
 #include <vector>
 
 #include "host/api/store.h"
+#include "host/posix/etcd_access.h"
 
 namespace gossamer::host {
 
 class EtcdClient;
 
 struct EtcdOptions {
-  std::vector<std::string> urls = {};  // http://HOST:PORT of etcd's members
+  std::vector<std::string> urls = {};  // https://HOST:PORT of etcd's members, or http:// of a loopback
   std::string run = {};                // run id: all keys are below gossamer/RUN/. Not empty, no '/'
+  EtcdAccess access = {};              // needed for https
   Duration lease = from_seconds(2);    // whole seconds; etcd makes it 2 at least
   Duration connect_timeout = from_milliseconds(500);  // of one address
   Duration reply_timeout = from_seconds(1);           // of one read or write

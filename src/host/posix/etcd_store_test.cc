@@ -328,13 +328,24 @@ TEST_F(EtcdStoreTest, Options) {
     EXPECT_THAT(store.error().message(), HasSubstr(part));
     EXPECT_THAT(store.error().fix, Not(IsEmpty()));
   };
-  refused({.urls = {"http://a:1"}, .run = ""}, "run id: cannot be part of a key: got ''");
-  refused({.urls = {"http://a:1"}, .run = "a/b"}, "got 'a/b'");
+  refused({.urls = {"http://127.0.0.1:1"}, .run = ""}, "run id: cannot be part of a key: got ''");
+  refused({.urls = {"http://127.0.0.1:1"}, .run = "a/b"}, "got 'a/b'");
   refused({.urls = {}, .run = "a"}, "address of etcd: there is none");
-  for (const char* url : {"", "a:1", "https://a:1", "http://a:1/path", "http://", "ftp://a:1"}) {
-    refused({.urls = {"http://a:1", url}, .run = "a"},
-            fmt::format("got '{}'; expected http://HOST:PORT", url));
+  const std::string good = "http://127.0.0.1:1";
+  for (const char* url : {"", "a:1", "http://127.0.0.1:1/path", "http://", "http://127.0.0.1", "ftp://a:1",
+                          "http://127.0.0.1@a:1", "https://a:1#b"}) {
+    refused({.urls = {good, url}, .run = "a"}, fmt::format("got '{}'; expected https://HOST:PORT", url));
   }
+  // Without encryption this machine alone is reached, and over TLS nobody is asked without a password.
+  for (const char* url :
+       {"http://a:1", "http://10.0.0.1:1", "http://127.0.0.1.a:1", "http://[2001:db8::1]:1"}) {
+    refused({.urls = {good, url}, .run = "a", .access = {.name = "n", .password = "p"}}, "over TLS alone");
+  }
+  refused({.urls = {"https://a:1"}, .run = "a"}, "a name and a password");
+  for (const char* url : {"http://localhost:1", "http://[::1]:1", "http://127.3.2.1:1"}) {
+    EXPECT_TRUE(EtcdStore::create({.urls = {url}, .run = "a"}).ok()) << url;
+  }
+  EXPECT_TRUE(EtcdStore::create({.urls = {"https://a:1"}, .run = "a", .access = {.name = "n"}}).ok());
 }
 
 // State of a newer format is refused and left alone; so is a redo log that is cut short.
