@@ -57,6 +57,11 @@ void Durable::applied(const host::Change& change) {
     commits_[one.track.value] = std::max(commits_[one.track.value], one.next.value);
 }
 
+bool Durable::served(Incarnation incarnation) const {
+  const auto member = members_.find(incarnation);
+  return member != members_.end() && member->second >= membership::SERVING;
+}
+
 std::uint64_t Durable::lives_fenced() const {
   std::uint64_t lives = 0;
   for (const cluster::FencedIncarnations::Run& run : fenced_.runs())

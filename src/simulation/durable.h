@@ -34,6 +34,8 @@ class Durable {
   [[nodiscard]] bool stopping() const { return stopping_; }
   [[nodiscard]] bool fenced(Incarnation incarnation) const { return fenced_.contains(incarnation); }
   [[nodiscard]] const cluster::FencedIncarnations& fenced() const { return fenced_; }
+  // Whether the incarnation has served, or does.
+  [[nodiscard]] bool served(Incarnation incarnation) const;
   [[nodiscard]] std::uint64_t lives_fenced() const;
   // Steps, over all tracks, whose whole set of samples was claimed.
   [[nodiscard]] std::uint64_t claimed_steps() const;

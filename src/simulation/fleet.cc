@@ -37,6 +37,7 @@ Fleet::Fleet(Options options)
       internet_(timeline_, options_.seed),
       rng_(options_.seed, Purpose::kFault, 12),
       medium_(timeline_.clock(), store_options(options_.store, options_.defect)),
+      claim_watch_(options_.batch, durable_),
       invariants_([this](Incarnation one) { return durable_.fenced(one); }) {
   internet_.set_default_path(options_.path);
   medium_.watch([this](std::span<const host::Change> changes) { stored(changes); });
@@ -54,7 +55,10 @@ Trace Fleet::trace() {
 // Takes up a commit. It is carried out as a whole, so a repeated one begins with changes that were there
 // before.
 void Fleet::stored(std::span<const host::Change> changes) {
-  for (const host::Change& change : changes) durable_.applied(change);
+  for (const host::Change& change : changes) {
+    durable_.applied(change);
+    if (auto wrong = claim_watch_.applied(change)) invariants_.broke(*std::move(wrong));
+  }
   const auto written = [&](const char* key) {
     return std::ranges::find(changes, key, &host::Change::key) != changes.end();
   };
@@ -133,7 +137,7 @@ void Fleet::start_coordinator(const std::string& machine) {
                               .certificate = certificate(cluster::kCoordinatorNode),
                               .clock = draw_clock(),
                               .process = coordinator_options(machine)},
-      SimCoordinator::Run{medium_, options_.workload, durable_, invariants_, traffic_,
+      SimCoordinator::Run{medium_, options_.workload, durable_, claim_watch_, invariants_, traffic_,
                           [this](Incarnation one) { return liars_.contains(one); }},
       note);
 }

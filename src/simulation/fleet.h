@@ -25,6 +25,7 @@
 #include "host/sim/internet.h"
 #include "host/sim/store.h"
 #include "host/sim/timeline.h"
+#include "simulation/claim_watch.h"
 #include "simulation/durable.h"
 #include "simulation/fault.h"
 #include "simulation/invariants.h"
@@ -171,6 +172,7 @@ class Fleet final {
   std::string log_;
   host::SimStoreMedium medium_;
   Durable durable_;
+  ClaimWatch claim_watch_;
   Invariants invariants_;
   Traffic traffic_;
   std::set<Incarnation> liars_;

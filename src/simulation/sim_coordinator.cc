@@ -93,6 +93,10 @@ void SimCoordinator::said(net::PeerId to, const membership::ToMember& said) {
                     "store has it",
                     to.incarnation.value, *what));
   }
+  if (said.has_claim()) {
+    if (auto wrong = run_.claims.answered(to.incarnation, said.claim()))
+      run_.invariants.broke(*std::move(wrong));
+  }
   const bool answer = said.has_lease() || said.has_claim() || said.has_commit();
   ++(said.has_beat_seen() ? run_.traffic.beats_seen : answer ? run_.traffic.answers : run_.traffic.others);
 }

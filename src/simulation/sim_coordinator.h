@@ -13,6 +13,7 @@
 #include "base/rng.h"
 #include "cluster/control/coordinator_process.h"
 #include "host/sim/store.h"
+#include "simulation/claim_watch.h"
 #include "simulation/durable.h"
 #include "simulation/invariants.h"
 #include "simulation/quiet.h"
@@ -28,6 +29,7 @@ class SimCoordinator final : public SimProcess, private cluster::Witness {
     host::SimStoreMedium& medium;
     cluster::Workload& workload;
     const Durable& durable;
+    ClaimWatch& claims;
     Invariants& invariants;
     Traffic& traffic;
     std::function<bool(Incarnation)> lies;  // whether the incarnation is a liar's

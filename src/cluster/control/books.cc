@@ -80,7 +80,9 @@ void Books::claim(const LedMember& member, const membership::ClaimAsk& said) {
                     .ids = {SampleId(said.begin()), SampleId(said.end())},
                     .by = peer_of(member.record).incarnation};
   ClaimAnswer answer;
-  if (claims_ && known(claim.track)) {
+  if (!may_claim(member)) {
+    answer.outcome = ClaimOutcome::kNotServing;
+  } else if (claims_ && known(claim.track)) {
     const StepNumber last(claims_->next(claim.track).value + kStepsAhead);
     answer = claim.step <= last ? claims_->claim(claim) : ClaimAnswer{.outcome = ClaimOutcome::kNotOfStep};
   }
@@ -103,11 +105,24 @@ void Books::claim(const LedMember& member, const membership::ClaimAsk& said) {
   outbox_.tell(member, std::move(message));
 }
 
+// A member outside of the view computes no samples. It does not have the network yet, or no more.
+bool Books::may_claim(const LedMember& member) const {
+  if (run_.view.find(peer_of(member.record)) != nullptr || !guarded(Defect::kClaimsOfAnybody)) return true;
+  reach(ControlProbe::kEarlyClaim);
+  return false;
+}
+
 void Books::commit(const LedMember& member, const membership::CommitAsk& said) {
   const TrackId track(said.track());
   const StepNumber step(said.step());
   CommitOutcome outcome = CommitOutcome::kNoTrack;
-  if (claims_ && known(track)) outcome = claims_->commit(track, step);
+  if (!may_claim(member)) {
+    outcome = CommitOutcome::kNotServing;
+  } else if (claims_ && known(track)) {
+    outcome = claims_->commit(track, step);
+    if (outcome == CommitOutcome::kIncomplete && !guarded(Defect::kOpenCommit))
+      outcome = CommitOutcome::kCommitted;
+  }
   if (outcome == CommitOutcome::kCommitted) {
     outbox_.put(put_commit({track, StepNumber(step.value + 1)}));
     const auto rows = claim_rows_.extract({track, step});
@@ -226,6 +241,9 @@ void Books::take_up_rows(const Records& records) {
 void Books::free_everything_of(Incarnation incarnation) {
   for (const Lease& freed : leases_.fence(incarnation)) outbox_.put(remove_lease(freed));
   if (!claims_) return;
+  marks_->fence(incarnation);
+  free_marks_of(incarnation);
+  if (!guarded(Defect::kKeptClaims)) return;
   static_cast<void>(claims_->fence(incarnation));
   for (auto& [step, rows] : claim_rows_) {
     for (const Claim& one : rows) {
@@ -233,7 +251,9 @@ void Books::free_everything_of(Incarnation incarnation) {
     }
     std::erase_if(rows, [&](const Claim& one) { return one.by == incarnation; });
   }
-  marks_->fence(incarnation);
+}
+
+void Books::free_marks_of(Incarnation incarnation) {
   const auto first = mark_rows_.lower_bound({incarnation, TrackId()});
   auto end = first;
   for (; end != mark_rows_.end() && end->first == incarnation; ++end)

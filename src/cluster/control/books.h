@@ -59,9 +59,11 @@ class Books {
 
  private:
   [[nodiscard]] bool known(TrackId track) const { return tracks_.contains(track); }
+  [[nodiscard]] bool may_claim(const LedMember& member) const;
   [[nodiscard]] bool may_mark(NodeId node, TrackId track) const;
   void take_up_rows(const Records& records);
   void write_marks(Instant now);
+  void free_marks_of(Incarnation incarnation);
   [[nodiscard]] bool guarded(Defect without) const { return options_.guarded(without); }
   void reach(ControlProbe probe) const { reached(options_.probes, probe); }
 

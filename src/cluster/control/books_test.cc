@@ -99,5 +99,23 @@ TEST_F(BooksTest, FencedMembersHoldNothing) {
   EXPECT_EQ(around_.store(), claimed);
 }
 
+// Claim: members of the view claim and commit. A member that joins can do neither.
+TEST_F(BooksTest, JoiningMembersClaimNothing) {
+  LedMember& member = around_.add(10, membership::SERVING);
+  LedMember& joining = around_.add(11, membership::JOINING);
+  membership::ClaimAsk ask;
+  ask.set_end(4);
+  books_.claim(joining, ask);
+  EXPECT_EQ(around_.store(), Strings{});
+  EXPECT_EQ(around_.said(ToMember::kClaim), 1);
+  books_.claim(member, ask);
+  const Strings claimed = around_.store();
+  EXPECT_EQ(claimed.size(), 1u);
+  books_.commit(joining, {});
+  EXPECT_EQ(around_.store(), Strings{});
+  books_.commit(member, {});
+  EXPECT_EQ(around_.store().size(), 2u) << "the commit, and the claim that is no more";
+}
+
 }  // namespace
 }  // namespace gossamer::cluster

@@ -29,6 +29,9 @@ enum class Defect {
   kChatter,             // the placement is said again after every beat
   kMarksOfAnybody,      // a member may mark the track of a thing that it does not hold
   kShortMemory,         // the cost of an accusation is not remembered
+  kOpenCommit,          // a step is committed before all of its samples are claimed
+  kKeptClaims,          // fencing a member frees none of its claims
+  kClaimsOfAnybody,     // a member that does not serve may claim and commit
 };
 
 struct DefectName {
@@ -37,7 +40,7 @@ struct DefectName {
   std::string_view sentence;
 };
 
-inline constexpr std::array<DefectName, 17> kDefects{{
+inline constexpr std::array<DefectName, 20> kDefects{{
     {Defect::kNoFencing, "no-fencing", "the dead leave the view, but what they say still counts"},
     {Defect::kReplyBeforePersist, "reply-before-persist", "answers do not wait for the store"},
     {Defect::kLostLedgerWrite, "lost-ledger-write", "granted claims are not written"},
@@ -57,6 +60,9 @@ inline constexpr std::array<DefectName, 17> kDefects{{
     {Defect::kChatter, "chatter", "the placement is said again after every beat"},
     {Defect::kMarksOfAnybody, "marks-of-anybody", "who does not hold a thing may say how far it is"},
     {Defect::kShortMemory, "short-memory", "whose accusations cost a life is not remembered"},
+    {Defect::kOpenCommit, "open-commit", "a step is committed before all of its samples are claimed"},
+    {Defect::kKeptClaims, "kept-claims", "fencing a member frees none of its claims"},
+    {Defect::kClaimsOfAnybody, "claims-of-anybody", "a member that does not serve may claim and commit"},
 }};
 
 // None for an unknown name.

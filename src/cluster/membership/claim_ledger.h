@@ -63,6 +63,7 @@ enum class ClaimOutcome {
   kCommitted,  // the step is closed
   kNotOfStep,  // an id does not belong to the step, or there is none
   kNoTrack,
+  kNotServing,  // of the coordinator: the asker is not in the view
 };
 
 struct ClaimAnswer {
@@ -78,6 +79,7 @@ enum class CommitOutcome {
   kEarlierOpen,  // an earlier step of the track is not committed
   kAlready,      // committed before
   kNoTrack,
+  kNotServing,  // of the coordinator: the asker is not in the view
 };
 
 class ClaimLedger {
