@@ -8,6 +8,7 @@ namespace gossamer {
 namespace {
 
 // A failed CHECK has no caller to return to: what its message needs must lie where it can find it.
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 thread_local std::string_view check_context;
 
 }  // namespace

@@ -14,7 +14,7 @@ void use_small_pages(std::span<std::byte> memory) {
   const std::uintptr_t begin = (address + page - 1) / page * page;
   const std::uintptr_t end = (address + memory.size()) / page * page;
   if (begin < end && memory.size() >= kHugePageBytes)
-    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_NOHUGEPAGE);
+    ::madvise(memory.data() + (begin - address), end - begin, MADV_NOHUGEPAGE);
 }
 
 void use_small_pages_of_runs(std::span<std::byte> memory, std::size_t rows, std::size_t run) {

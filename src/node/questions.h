@@ -23,7 +23,7 @@ inline constexpr const char* kClockMethod = "Clock";
 
 struct NewToken {
   host::Endpoint at;
-  std::int64_t seconds = 24 * 3600;
+  std::int64_t seconds = std::int64_t{24} * 3600;
   std::string note;
 };
 // Makes a token of the run in `directory`, keeps it there and returns it as text.

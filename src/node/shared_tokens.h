@@ -22,7 +22,7 @@ namespace gossamer::node {
 inline constexpr const char* kTokensMethod = "Tokens";
 // Seconds for which a token is told and kept in the store after it expired. A process that shows it is
 // then told that it has expired.
-inline constexpr std::int64_t kTokenRemembered = 30 * 24 * 3600;
+inline constexpr std::int64_t kTokenRemembered = std::int64_t{30} * 24 * 3600;
 
 // Merges the tokens of book and store, so that both have what either had. Returns
 // what cannot be read or written.

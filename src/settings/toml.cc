@@ -25,7 +25,7 @@ Error usage(std::string where, std::string what) {
 }
 
 TomlValue copy(const toml::node& node, std::string_view file) {
-  TomlValue out{.where = place(file, node.source())};
+  TomlValue out{.value = {}, .where = place(file, node.source())};
   if (const auto* text = node.as_string()) out.value = text->get();
   if (const auto* integer = node.as_integer()) out.value = integer->get();
   if (const auto* number = node.as_floating_point()) out.value = number->get();

@@ -26,7 +26,8 @@ using TomlTable = std::vector<TomlEntry>;  // in the order of names
 
 struct TomlValue {
   struct Time {};  // a date or time
-  std::variant<Time, std::string, std::int64_t, double, bool, std::vector<TomlValue>, TomlTable> value = {};
+  // Without an initializer: it would need the TomlEntry that is declared below.
+  std::variant<Time, std::string, std::int64_t, double, bool, std::vector<TomlValue>, TomlTable> value;
   std::string where = {};  // "run.toml:3:9"
 
   // Null if the value is of another type.

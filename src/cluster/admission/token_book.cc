@@ -188,7 +188,7 @@ Result<TokenRecord> TokenBook::check(const std::string& id, std::string_view sec
   const auto there = disk_.exists(path_of(id));
   if (!there.ok()) return there.error();
   if (!*there) return refused(id, kUnknown, "");
-  const auto record = read(id);
+  auto record = read(id);
   // The file is at fault and not the stranger, so the stranger learns no details.
   if (!record.ok())
     return Error{.where = "token " + id, .what = "cannot be checked: its record is unreadable"};

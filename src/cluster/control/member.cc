@@ -302,7 +302,7 @@ void Member::ready(Instant now) {
   say_ready(now);
 }
 
-void Member::frozen(std::string report, std::vector<std::uint64_t> copies, Instant now) {
+void Member::frozen(std::string report, const std::vector<std::uint64_t>& copies, Instant now) {
   for (const auto& [track, next] : std::exchange(progress_, {})) reported_[track] = next;
   membership::Frozen said;
   said.set_epoch(view_.epoch().value);

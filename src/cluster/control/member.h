@@ -115,7 +115,7 @@ class Member {
   // a member without all links would stop the others.
   void ready(Instant now);
   // The engine has come to rest for the epoch of the view.
-  void frozen(std::string report, std::vector<std::uint64_t> copies, Instant now);
+  void frozen(std::string report, const std::vector<std::uint64_t>& copies, Instant now);
   void drain(const std::string& reason, Instant now);
   // Leaves, once its reports are settled.
   void leave(const std::string& reason, Instant now);
@@ -141,7 +141,7 @@ class Member {
   // The measurement goes out with a beat about once a second (pace.h).
   void measured(const StepWork& step, Instant now) { meter_.add(step, now); }
   // The figures go out with beats, for people. Nothing: there are none any more.
-  void tell_steps(std::optional<membership::StepFigures> figures) { figures_ = figures; }
+  void tell_steps(std::optional<membership::StepFigures> figures) { figures_ = std::move(figures); }
 
   [[nodiscard]] net::PeerId self() const { return options_.self; }
   [[nodiscard]] const View& view() const { return view_; }

@@ -193,11 +193,9 @@ bool MemberLinks::send(net::PeerId to, host::Lane lane, net::Message message, In
   const auto kept = kept_.find(to);
   if (kept == kept_.end() && !links_.linked(to.node)) reach(ControlProbe::kMessageKept);
   // The older of two waits until the younger has opened the link.
-  if (kept != kept_.end() || !links_.linked(to.node)) {
+  const bool waits = kept != kept_.end() || !links_.linked(to.node);
+  if (waits || !links_.send(to, lane, message, now).has_value())
     kept_[to].emplace_back(lane, std::move(message));
-  } else if (!links_.send(to, lane, message, now).has_value()) {
-    kept_[to].emplace_back(lane, std::move(message));
-  }
   return true;
 }
 

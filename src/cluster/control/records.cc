@@ -18,8 +18,8 @@ constexpr std::uint64_t kHoldingsInPiece = 4096;
 constexpr std::string_view kTokens = "tokens/";
 
 template <class Proto>
-host::Change put(std::string key, const Proto& value) {
-  return {.key = std::move(key), .value = value.SerializeAsString()};
+host::Change put(const std::string& key, const Proto& value) {
+  return {.key = key, .value = value.SerializeAsString()};
 }
 host::Change removed(std::string key) { return {.key = std::move(key), .value = std::nullopt}; }
 

@@ -244,7 +244,7 @@ std::vector<Fencing> Watch::due(Duration patience, Instant now) {
     member.wake.reset();
     if (!is_overdue(member, now)) continue;
     if (const auto until = spares(member, known, patience, now)) {
-      wake(member, *until);
+      wake(member, until);
     } else if (!member.detector) {
       late.push_back(node);
     } else {

@@ -5,7 +5,7 @@
 
 namespace gossamer::commands {
 
-void QueryAsker::on(net::Arrived arrived, Instant now) {
+void QueryAsker::on(const net::Arrived& arrived, Instant now) {
   if (links_ != nullptr) links_->consumed(arrived.receipt, now);
   if (arrived.message.channel != sparse_engine::kQueryChannel) return;
   queries_.on(arrived.from, arrived.message);

@@ -29,7 +29,7 @@ class QueryAsker {
 
   // As of a node::Companion.
   void connect(net::Links* links) { links_ = links; }
-  void on(net::Arrived arrived, Instant now);
+  void on(const net::Arrived& arrived, Instant now);
   void tick(Instant now);
 
   // Whether the parts of all ready members are the whole model.

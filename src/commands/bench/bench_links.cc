@@ -339,7 +339,9 @@ std::string to_text(const BenchLinksResult& result) {
                                  "bytes", "first", "median", "p90", "most", "Mb/s", "share");
   for (const BenchLinksNode& node : result.nodes) {
     for (const LinkFigures& f : node.figures) {
-      const auto known = [](double value, std::string shown) { return value > 0 ? shown : std::string(); };
+      const auto known = [](double value, const std::string& shown) {
+        return value > 0 ? shown : std::string();
+      };
       text += fmt::format("{:<6}{:<20}{:>12}{:>10}{:>10.2f}{:>10.2f}{:>10.2f}{:>10}{:>7}\n", node.node,
                           name(f.trial), f.bytes, known(f.first, fmt::format("{:.2f}", f.first)), f.median,
                           f.p90, f.most, known(f.mbps, fmt::format("{:.1f}", f.mbps)),

@@ -170,7 +170,7 @@ class LedTraining {
   [[nodiscard]] virtual Result<void> take_delivered() = 0;
   // Keeps the result as a checkpoint of the last step, so that the run can be finished without members.
   // False: there is nothing to keep.
-  [[nodiscard]] virtual Result<bool> keep_trained(tensors::CheckpointInfo) { return false; }
+  [[nodiscard]] virtual Result<bool> keep_trained(const tensors::CheckpointInfo& /*info*/) { return false; }
 };
 
 }  // namespace gossamer::commands

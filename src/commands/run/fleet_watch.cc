@@ -74,7 +74,7 @@ void FleetWatch::keep_trained() {
   const StepNumber last(facts_.steps);
   tensors::CheckpointInfo trained = info();
   trained.next_step = last;
-  const auto kept = training_.keep_trained(std::move(trained));
+  const auto kept = training_.keep_trained(trained);
   if (kept.ok() && *kept) keeper_.add(last);
   if (!kept.ok())
     hooks_.events("checkpoint_failed", {{"step", last.value}, {"error", kept.error().message()}});

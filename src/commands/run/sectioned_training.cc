@@ -203,10 +203,11 @@ Result<void> SectionedTraining::take_delivered() {
 
 // A checkpoint of the last step is there if members wrote one. Its record was written before all steps were
 // told.
-Result<bool> SectionedTraining::keep_trained(tensors::CheckpointInfo info) {
+Result<bool> SectionedTraining::keep_trained(const tensors::CheckpointInfo& info) {
   if (!checkpoint(info.next_step)) return false;
-  info.config_fingerprint = sections().fingerprint;
-  if (auto kept = tensors::write_run_record(host_.disk, paths_.checkpoints(), info); !kept.ok())
+  tensors::CheckpointInfo record = info;
+  record.config_fingerprint = sections().fingerprint;
+  if (auto kept = tensors::write_run_record(host_.disk, paths_.checkpoints(), record); !kept.ok())
     return kept.error();
   return false;
 }

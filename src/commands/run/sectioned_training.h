@@ -38,7 +38,7 @@ class SectionedTraining : public Training, public LedTraining {
   [[nodiscard]] Result<bool> delivered(std::size_t members) final;
   [[nodiscard]] std::size_t parts() const final { return parts_.size(); }
   [[nodiscard]] Result<void> take_delivered() final;
-  [[nodiscard]] Result<bool> keep_trained(tensors::CheckpointInfo info) final;
+  [[nodiscard]] Result<bool> keep_trained(const tensors::CheckpointInfo& info) final;
 
  protected:
   // `engine`: its name.

@@ -38,7 +38,7 @@ class ServingCompanion final : public node::Companion {
         nodes_(nodes) {}
 
   void connect(net::Links* links) override { queries_.connect(links); }
-  void on(net::Arrived arrived, Instant now) override { queries_.on(std::move(arrived), now); }
+  void on(net::Arrived arrived, Instant now) override { queries_.on(arrived, now); }
   void tick(Instant now) override {
     queries_.tick(now);
     if (now < next_look_) return;

@@ -31,7 +31,7 @@ class MeasuringCompanion final : public node::Companion {
   MeasuringCompanion& operator=(const MeasuringCompanion&) = delete;
 
   void connect(net::Links* links) override { measuring_.asker().connect(links); }
-  void on(net::Arrived arrived, Instant now) override { measuring_.asker().on(std::move(arrived), now); }
+  void on(net::Arrived arrived, Instant now) override { measuring_.asker().on(arrived, now); }
   void tick(Instant now) override { measuring_.asker().tick(now); }
   [[nodiscard]] std::optional<Instant> next_wakeup() const override { return std::nullopt; }
   [[nodiscard]] std::optional<std::string> over() const override { return std::nullopt; }
@@ -190,10 +190,10 @@ Result<void> SparseLed::put_parts_together() {
   return {};
 }
 
-Result<bool> SparseLed::keep_trained(tensors::CheckpointInfo info) {
+Result<bool> SparseLed::keep_trained(const tensors::CheckpointInfo& info) {
   const sparse_engine::CheckpointConfig& when = in_.config.checkpoint;
   if (!network_ || (when.every_steps == 0 && when.every_minutes == 0)) return false;
-  if (auto saved = sparse_engine::save_trained_checkpoint(in_, std::move(info), *network_); !saved.ok())
+  if (auto saved = sparse_engine::save_trained_checkpoint(in_, info, *network_); !saved.ok())
     return saved.error();
   return true;
 }

@@ -43,7 +43,7 @@ class SparseLed final : public LedTraining {
   [[nodiscard]] Result<bool> delivered(std::size_t members) override;
   [[nodiscard]] std::size_t parts() const override { return parts_.size(); }
   [[nodiscard]] Result<void> take_delivered() override;
-  [[nodiscard]] Result<bool> keep_trained(tensors::CheckpointInfo info) override;
+  [[nodiscard]] Result<bool> keep_trained(const tensors::CheckpointInfo& info) override;
 
   // After delivered(): whether these members have delivered all of the trained network. Their parts are the
   // ones that are taken then.

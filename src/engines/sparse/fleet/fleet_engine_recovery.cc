@@ -40,7 +40,7 @@ void FleetEngine::report(Instant now) {
     }
     snapshots.report(life_->rank, report);
   }
-  member().frozen(report.SerializeAsString(), std::move(shards), now);
+  member().frozen(report.SerializeAsString(), shards, now);
 }
 
 void FleetEngine::install(Instant now) {

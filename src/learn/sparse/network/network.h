@@ -54,9 +54,9 @@ struct TableMoments {
 
 struct Network {
   Network() = default;
-  Network(NetworkShape network_shape, Moments moments)
-      : Network(std::move(network_shape), TableMoments{.embedding = moments, .output = moments}) {}
-  Network(NetworkShape network_shape, TableMoments moments)
+  Network(const NetworkShape& network_shape, Moments moments)
+      : Network(network_shape, TableMoments{.embedding = moments, .output = moments}) {}
+  Network(const NetworkShape& network_shape, TableMoments moments)
       : Network(network_shape, sparse::whole(network_shape), moments) {}
   // Requires that both are Moments::kNone or neither is.
   Network(NetworkShape network_shape, NetworkPart held, TableMoments moments);
