@@ -70,8 +70,7 @@ TEST_F(ClaimWatchTest, ClaimedStepsCommit) {
   }
 }
 
-// Claim: a step with a free sample must not commit. A fenced member's claim, or one that was removed, is no
-// claim.
+// Claim: a step with a free sample must not commit. A claim that was removed is none.
 TEST_F(ClaimWatchTest, FreeSamplesAreSeen) {
   EXPECT_TRUE(claims(claim_of(5, 0, 4)));
   EXPECT_TRUE(claims(claim_of(6, 4, 8)));
@@ -79,6 +78,8 @@ TEST_F(ClaimWatchTest, FreeSamplesAreSeen) {
   EXPECT_TRUE(good(cluster::remove_claim(claim_of(6, 4, 8))));
   EXPECT_FALSE(commits(1));
 }
+
+// Claim: a fenced member's claim is none.
 TEST_F(ClaimWatchTest, ClaimsOfTheFencedAreNone) {
   EXPECT_TRUE(claims(claim_of(5, 0, 3)));
   EXPECT_TRUE(claims(claim_of(6, 3, 4)));
