@@ -105,7 +105,7 @@ void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
       [this](const host::Endpoint& control, std::string bytes) {
         leads_.insert(network_.ask(control, {.method = "Lead",
                                              .body = std::move(bytes),
-                                             .timeout = from_seconds(2),
+                                             .timeout = kLeadTime,
                                              .to = certificate_name(kCoordinatorNode)}));
       },
       now);
