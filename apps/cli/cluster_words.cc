@@ -113,20 +113,20 @@ void add_report(Parser& parser, ReportFlags& flags) {
 Result<node::ReportOptions> report_options(const Context& context, const ReportFlags& flags) {
   using node::LogFormat;
   using node::LogLevel;
-  static const std::map<std::string, LogLevel, std::less<>> kLevels{{"debug", LogLevel::kDebug},
-                                                                    {"info", LogLevel::kInfo},
-                                                                    {"warning", LogLevel::kWarning},
-                                                                    {"error", LogLevel::kError},
-                                                                    {"off", LogLevel::kOff}};
-  static const std::map<std::string, LogFormat, std::less<>> kFormats{
+  static const std::map<std::string, LogLevel, std::less<>> levels{{"debug", LogLevel::kDebug},
+                                                                   {"info", LogLevel::kInfo},
+                                                                   {"warning", LogLevel::kWarning},
+                                                                   {"error", LogLevel::kError},
+                                                                   {"off", LogLevel::kOff}};
+  static const std::map<std::string, LogFormat, std::less<>> formats{
       {"text", LogFormat::kText}, {"logfmt", LogFormat::kLogfmt}, {"json", LogFormat::kJson}};
   node::ReportOptions options;
-  const auto level = kLevels.find(flags.level);
-  if (level == kLevels.end()) return wrong(flags.level, "--log-level", "debug, info, warning, error or off");
+  const auto level = levels.find(flags.level);
+  if (level == levels.end()) return wrong(flags.level, "--log-level", "debug, info, warning, error or off");
   options.log.level = level->second;
   const std::string_view usual = context.console.terminal() ? "text" : "logfmt";
-  const auto format = kFormats.find(flags.format.empty() ? usual : flags.format);
-  if (format == kFormats.end()) return wrong(flags.format, "--log-format", "text, logfmt or json");
+  const auto format = formats.find(flags.format.empty() ? usual : flags.format);
+  if (format == formats.end()) return wrong(flags.format, "--log-format", "text, logfmt or json");
   options.log.format = format->second;
   if (flags.metrics.empty()) return options;
   const auto metrics = parse_at(flags.metrics, "--metrics");

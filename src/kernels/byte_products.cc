@@ -11,7 +11,7 @@ namespace {
 
 // LIBXSMM 1.17 generates wrong code for blocks of one vector (m = 16), so two is the least.
 std::size_t block_of(PanelShape shape) {
-  constexpr std::size_t kFirstLevelCache = 32 * 1024;
+  constexpr std::size_t kFirstLevelCache = std::size_t{32} * 1024;
   const std::size_t twice = 2 * kPanelMultiple;
   return shape.batch % twice == 0 && twice * shape.hidden <= kFirstLevelCache ? twice : kPanelMultiple;
 }

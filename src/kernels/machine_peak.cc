@@ -22,7 +22,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // Ten chains: more than latency times throughput of the multiply-adds of any CPU, and few enough for 16
 // registers.
-std::size_t flops() { return 2 * 10 * hn::Lanes(hn::ScalableTag<float>()); }
+std::size_t flops() { return std::size_t{2} * 10 * hn::Lanes(hn::ScalableTag<float>()); }
 
 float multiply_adds(std::size_t rounds) {
   const hn::ScalableTag<float> d;

@@ -205,7 +205,7 @@ Result<void> PredictSession::answer(std::span<const Query> queries,
       done = read(query);
       if (!done.ok()) break;
     }
-    const auto answered = block_.size() > 0 ? predictor_->predict(block_.rows(), top_, out_) : Result<void>();
+    auto answered = block_.size() > 0 ? predictor_->predict(block_.rows(), top_, out_) : Result<void>();
     for (std::size_t q = 0; answered.ok() && q < block_.size(); ++q) sink(render(out_.row(q), q));
     block_.clear();
     if (!answered.ok()) return answered;

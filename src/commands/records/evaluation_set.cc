@@ -267,7 +267,7 @@ Result<data::ReadReport> test_words(data::ByteSource& source, const data::ReadOp
 Result<void> read_test_set(const run::NodeHost& host, const TestSet& test, TestBlocks& blocks) {
   if (auto checked = check_features(test, blocks.model()); !checked.ok()) return checked;
   const bool imported = row_of(test.source.format).test == nullptr;
-  const auto read =
+  auto read =
       imported ? read_cached_test(host, test.source.path, blocks) : read_test_file(host, test, blocks);
   if (!read.ok()) return read;
   if (auto done = blocks.run(); !done.ok()) return done;

@@ -17,7 +17,7 @@ namespace {
 // Bytes of a file of sections beside them.
 constexpr std::uint64_t kHeaderRoom = std::uint64_t{1} << 20;
 
-const auto nobody = [](std::string_view, EventFields) {};
+const auto kNobody = [](std::string_view, EventFields) {};
 
 Error no_checkpoint(const std::string& directory, StepNumber step) {
   return {.where = directory,
@@ -151,7 +151,7 @@ Result<SectionedTraining::Whole> SectionedTraining::undamaged(StepNumber step, E
 }
 
 std::optional<tensors::CheckpointInfo> SectionedTraining::checkpoint(StepNumber step) const {
-  auto found = whole(paths_.checkpoints(), step, nobody);
+  auto found = whole(paths_.checkpoints(), step, kNobody);
   return found.ok() && found->has_value() ? std::optional(std::move((*found)->info)) : std::nullopt;
 }
 
@@ -186,7 +186,7 @@ Result<Led> SectionedTraining::lead(const FleetWanted& wanted) {
 Result<bool> SectionedTraining::delivered(std::size_t) {
   parts_.clear();
   for (const std::string& directory : {paths_.parts(), paths_.checkpoints()}) {
-    auto found = whole(directory, StepNumber(sections().steps), nobody);
+    auto found = whole(directory, StepNumber(sections().steps), kNobody);
     if (!found.ok()) return found.error();
     if (!found->has_value()) continue;
     parts_ = std::move((*found)->files);
@@ -196,7 +196,7 @@ Result<bool> SectionedTraining::delivered(std::size_t) {
 }
 
 Result<void> SectionedTraining::take_delivered() {
-  auto good = verify(parts_, nobody);
+  auto good = verify(parts_, kNobody);
   if (!good.ok()) parts_.clear();
   return good;
 }
@@ -213,7 +213,7 @@ Result<bool> SectionedTraining::keep_trained(const tensors::CheckpointInfo& info
 }
 
 Result<std::span<const std::byte>> SectionedTraining::result(const std::string& section) const {
-  return tensors::fleet_section(parts_, section, nobody);
+  return tensors::fleet_section(parts_, section, kNobody);
 }
 
 }  // namespace gossamer::commands

@@ -127,22 +127,22 @@ class SectionedTrainingTest : public ::testing::Test {
   std::array<char, 4> second_{'1', '2', '3', '4'};
 };
 
-const auto nobody = [](std::string_view, EventFields) {};
+const auto kNobody = [](std::string_view, EventFields) {};
 
 // A run goes on from the newest checkpoint that has all sections. Newer files, which lack one, are removed.
 TEST_F(SectionedTrainingTest, BeginsWithTheNewestWholeCheckpoint) {
   TwoSections training(place(), LeadOptions());
-  EXPECT_EQ(training.find_start(nobody)->from.next_step, StepNumber(0));
+  EXPECT_EQ(training.find_start(kNobody)->from.next_step, StepNumber(0));
   auto led = training.lead({.members = 2, .one_machine = true, .start = {}});
   ASSERT_TRUE(led.ok());
   MemberFiles one = member(1, *led);
   MemberFiles two = member(2, *led);
-  for (const std::uint64_t step : {4, 8, 12}) {
+  for (const std::uint64_t step : {4U, 8U, 12U}) {
     one.save(StepNumber(step), section("a", first_));
     if (step < 12) two.save(StepNumber(step), section("b", second_));
   }
   EXPECT_FALSE(training.checkpoint(StepNumber(12)).has_value());
-  const auto start = training.find_start(nobody);
+  const auto start = training.find_start(kNobody);
   ASSERT_TRUE(start.ok());
   EXPECT_EQ(start->from.next_step, StepNumber(8));
   EXPECT_FALSE(start->trained);
@@ -197,7 +197,7 @@ TEST_F(SectionedTrainingTest, TheStartIsNotWrittenOver) {
   save_both(training, {4});
   auto led = training.lead({.members = 2, .one_machine = true, .start = StepNumber(4)});
   member(1, *led).save(StepNumber(4), section("b", second_));
-  EXPECT_EQ(training.find_start(nobody)->from.next_step, StepNumber(4));
+  EXPECT_EQ(training.find_start(kNobody)->from.next_step, StepNumber(4));
 }
 
 // A checkpoint that cannot be looked at is kept, and so are all others: the run does not begin.
@@ -211,7 +211,7 @@ TEST_F(SectionedTrainingTest, KeepsWhatItCannotRead) {
   ASSERT_TRUE(
       tensors::write_fleet_file(machine_.disk, paths_.checkpoints(), NodeId(1), other, section("a", first_))
           .ok());
-  const auto refused = training.find_start(nobody);
+  const auto refused = training.find_start(kNobody);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().kind, ErrorKind::kUsage);
   EXPECT_EQ(refused.error().what, "the checkpoint belongs to another configuration or other data");
@@ -220,13 +220,13 @@ TEST_F(SectionedTrainingTest, KeepsWhatItCannotRead) {
   ASSERT_TRUE(machine_.disk.remove_all(paths_.checkpoints() + "/step-000000000012.1.part").ok());
   for (std::uint64_t failing = 0; failing < 6; ++failing) {
     machine_.disk.restart_count({.fail_at_operation = failing});
-    const auto start = training.find_start(nobody);
+    const auto start = training.find_start(kNobody);
     machine_.disk.restart_count({});
     if (!start.ok()) {
       EXPECT_THAT(steps_there(), ElementsAre(4, 8, 16)) << failing;
     }
   }
-  EXPECT_EQ(training.find_start(nobody)->from.next_step, StepNumber(8));
+  EXPECT_EQ(training.find_start(kNobody)->from.next_step, StepNumber(8));
 }
 
 // The finished run is taken from its last checkpoint, with the loss that its record has, once that was
@@ -237,7 +237,7 @@ TEST_F(SectionedTrainingTest, TakesATrainedCheckpoint) {
   EXPECT_FALSE(*training.keep_trained(
       {.next_step = StepNumber(20), .run_id = "r", .config_fingerprint = {}, .losses = {80, 84}}));
   TwoSections again(place(), LeadOptions());
-  EXPECT_TRUE(again.find_start(nobody)->trained);
+  EXPECT_TRUE(again.find_start(kNobody)->trained);
   const auto done = again.take_trained({.on_step = no_step_, .stop_requested = never_, .events = note_});
   ASSERT_TRUE(done.ok()) << done.error().message();
   EXPECT_TRUE(done->all);

@@ -68,8 +68,8 @@ template <class Options, class Run>
   };
 }
 
-template <class Probe, std::size_t n>
-void add_probes(std::vector<SimulationProbe>& out, const std::array<ProbeName<Probe>, n>& names,
+template <class Probe, std::size_t kCount>
+void add_probes(std::vector<SimulationProbe>& out, const std::array<ProbeName<Probe>, kCount>& names,
                 const ProbeCounts<Probe>& counts) {
   for (const ProbeName<Probe>& one : names) out.push_back({one.name, one.sentence, counts.count(one.probe)});
 }

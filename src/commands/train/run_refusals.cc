@@ -47,7 +47,7 @@ std::uint64_t run_memory(const run::NodeHost& host, const StepRunner* runner,
   const bool parts = runner != nullptr && sparse_engine::stays_in_parts(config);
   const int workers = host.compute.workers();
   const std::uint64_t own =
-      parts ? kLeast + 40 * (shape.features + shape.labels)
+      parts ? kLeast + 40 * (std::uint64_t{shape.features} + shape.labels)
             : sparse_engine::memory_needed(
                   config, recipe, shape,
                   {.workers = workers,

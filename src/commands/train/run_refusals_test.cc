@@ -43,12 +43,30 @@ TEST(RunRefusals, ALeadNeedsNoMemoryForSteps) {
   const run::NodeHost host = machine.host();
   const std::uint64_t alone = run_memory(host, nullptr, config, recipe, shape);
   const std::uint64_t lead = run_memory(host, &runner, config, recipe, shape);
-  const std::uint64_t weights = (shape.features + shape.labels) * 512 * 4;
+  const std::uint64_t weights = std::uint64_t{shape.features + shape.labels} * 512 * 4;
   EXPECT_GT(alone, 2 * weights);
   EXPECT_GT(lead, weights);
   EXPECT_LT(lead, weights + weights / 2);
   runner.needed = alone + 1;
   EXPECT_EQ(run_memory(host, &runner, config, recipe, shape), alone + 1);
+}
+
+// A lead that only puts parts together needs 40 bytes for each feature and label, also where they are so many
+// that this is more than 4 GiB.
+TEST(RunRefusals, ALeadOfPartsNeedsMemoryForCounts) {
+  SimMachine machine;
+  LeadingRunner runner;
+  sparse_engine::TrainConfig config;
+  config.predict.instances = false;
+  const sparse_engine::DataShape shape{.records = 1000,
+                                       .features = 4'000'000'000,
+                                       .labels = 1'000'000'000,
+                                       .feature_entries = 20000,
+                                       .label_entries = 10000};
+  const std::uint64_t counts = std::uint64_t{40} * 5'000'000'000;
+  const std::uint64_t lead = run_memory(machine.host(), &runner, config, {.hidden = 512, .steps = 6}, shape);
+  EXPECT_GT(lead, counts);
+  EXPECT_LT(lead, counts + (std::uint64_t{1} << 30));
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ class StepRunner {
   // thread.
   using Measure = std::function<Result<Measured>(MakePredictor make, const std::function<bool()>& stop)>;
   // Called before train() if the network stays in parts, and there are test records.
-  virtual void measure_by(Measure) {}
+  virtual void measure_by(const Measure& /*measure*/) {}
 
   // How many processes do the steps.
   [[nodiscard]] virtual std::uint64_t nodes() const = 0;

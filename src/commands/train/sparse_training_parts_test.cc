@@ -42,7 +42,7 @@ class KeepingRunner final : public StepRunner {
                                             const sparse_engine::DataShape&) const override {
     return 0;
   }
-  void measure_by(Measure measure) override { measure_ = std::move(measure); }
+  void measure_by(const Measure& measure) override { measure_ = measure; }
   [[nodiscard]] Result<sparse_engine::TrainOutcome> train(const run::RunPaths&,
                                                           const sparse_engine::TrainInputs& inputs,
                                                           const engine::TrainHooks& hooks) override {

@@ -18,7 +18,7 @@ constexpr std::uint64_t kFewestSteps = 16;
 // The time to compute a part anew grows with its samples, so a limit is a number of samples. But snapshots
 // must not cost too much beside the steps. So large batches get at least kLargeSteps steps. A network gets
 // steps until one value of h was exchanged for every kParametersOfValue parameters.
-constexpr std::uint64_t kMostSamples = 96 * 1024;
+constexpr std::uint64_t kMostSamples = std::uint64_t{96} * 1024;
 constexpr std::uint64_t kLargeSteps = 96;
 constexpr std::uint64_t kParametersOfValue = 4;
 // A step of a small batch costs more beside its samples, so steps have a limit too.
@@ -113,7 +113,7 @@ std::uint64_t fleet_memory_needed(const sparse_engine::TrainConfig& config,
       logged_bytes(config, trained) + found_bytes(config, recipe, shape.labels, nodes);
   const std::uint64_t own = logged * steps + output_bytes(config, shape) +
                             8 * hidden_columns(trained) * batch * kFloatBytes +
-                            shape.labels * 2 * kFloatBytes + drawn + (std::uint64_t{64} << 20);
+                            shape.labels * (2 * kFloatBytes) + drawn + (std::uint64_t{64} << 20);
   // Members that measure what they have trained have the rows as bytes.
   const bool measured = sparse_engine::stays_in_parts(config) && !config.data.test.empty();
   const std::uint64_t search =

@@ -44,7 +44,7 @@ TEST(FleetPlan, MemoryGrowsWithNodesByWhatEachHas) {
                                        .label_entries = 300'000};
   sparse_engine::Recipe recipe{.hidden = 128, .steps = 10};
   const auto needed = [&](std::size_t nodes) { return fleet_memory_needed(config, recipe, shape, nodes); };
-  const std::uint64_t network = 3 * 4 * 128 * std::uint64_t{250'000};
+  const std::uint64_t network = std::uint64_t{3} * 4 * 128 * 250'000;
   EXPECT_GT(needed(1), network);
   EXPECT_GT(needed(2), 2 * network);
   EXPECT_EQ(needed(4) - needed(3), needed(3) - needed(2));

@@ -35,7 +35,7 @@ class LeadRunner final : public StepRunner {
   [[nodiscard]] Result<std::optional<NetworkInParts>> take_parts() override {
     return std::exchange(parts_, std::nullopt);
   }
-  void measure_by(Measure measure) override { measure_ = std::move(measure); }
+  void measure_by(const Measure& measure) override { measure_ = measure; }
   void saved() override { remove_delivered(host_.disk, paths_); }
   [[nodiscard]] StepsCost cost() const override { return lead_.cost(); }
 

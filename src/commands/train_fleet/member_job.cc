@@ -166,7 +166,7 @@ class MemberJob {
   [[nodiscard]] const sparse_engine::FleetJob& job() const { return job_; }
 
  private:
-  std::unique_ptr<Samples> begun(std::unique_ptr<Samples> samples) const {
+  [[nodiscard]] std::unique_ptr<Samples> begun(std::unique_ptr<Samples> samples) const {
     samples->begin({.config = told_.config, .recipe = recipe_, .weighting = weighting_});
     return samples;
   }

@@ -6,7 +6,7 @@
 namespace gossamer::engine {
 namespace {
 
-const std::string& plain(const std::string& text) { return text; }
+std::string plain(const std::string& text) { return text; }
 std::uint64_t plain(StepNumber step) { return step.value; }
 double plain(Duration time) { return time.seconds(); }
 std::uint64_t plain(std::uint64_t count) { return count; }

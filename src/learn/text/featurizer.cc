@@ -188,12 +188,12 @@ float Featurizer::length(data::SparseRow row) const {
 
 Result<data::SparseRow> Featurizer::features(std::string_view text, std::string_view context,
                                              float context_weight, FeaturizerScratch& scratch) const {
-  const Result<data::SparseRow> own = features(text, scratch);
+  Result<data::SparseRow> own = features(text, scratch);
   if (!own.ok() || context.empty() || context_weight == 0) return own;
   const float own_length = length(*own);
   const std::vector<std::uint32_t> index(own->index.begin(), own->index.end());
   const std::vector<float> value(own->value.begin(), own->value.end());
-  const Result<data::SparseRow> more = features(context, scratch);
+  Result<data::SparseRow> more = features(context, scratch);
   if (!more.ok()) return more;
   const float more_length = length(*more);
   if (own_length == 0 || more_length == 0) {

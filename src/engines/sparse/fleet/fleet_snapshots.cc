@@ -42,7 +42,7 @@ void FleetSnapshots::begin(StepNumber step, std::vector<Pieces> keeps) {
   snapshot_ = Snapshot{.step = step, .keeps = std::move(keeps)};
 }
 
-FleetSnapshots::Giving FleetSnapshots::cut(std::vector<Slices> deltas) {
+FleetSnapshots::Giving FleetSnapshots::cut(const std::vector<Slices>& deltas) {
   for (const Slices& delta : deltas) {
     snapshot_->sizes.push_back(total_bytes(delta));
     snapshot_->given.insert(snapshot_->given.end(), delta.begin(), delta.end());

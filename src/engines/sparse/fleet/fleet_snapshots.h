@@ -64,7 +64,7 @@ class FleetSnapshots {
   // under way.
   void begin(StepNumber step, std::vector<Pieces> keeps);
   // Requires that one is under way. `deltas`: what this member gives each keeper, by rank.
-  [[nodiscard]] Giving cut(std::vector<Slices> deltas);
+  [[nodiscard]] Giving cut(const std::vector<Slices>& deltas);
   // Takes the result of an exchange, by rank. Returns the next exchange; nothing: all members have stored the
   // snapshot. `rank`: this member's.
   [[nodiscard]] std::optional<Giving> exchanged(std::uint64_t part, std::vector<Slices> got, std::size_t rank,

@@ -8,8 +8,11 @@ namespace gossamer::sparse_engine {
 namespace {
 
 void give(FleetWorkbench& bench, Result<Slices> what) {
-  if (what.ok()) bench.given = *std::move(what);
-  if (!what.ok()) bench.taken = what.error();
+  if (what.ok()) {
+    bench.given = *std::move(what);
+  } else {
+    bench.taken = what.error();
+  }
 }
 
 }  // namespace
@@ -99,8 +102,11 @@ FleetWork answer_work(FleetWorkbenchRef bench, std::shared_ptr<const LeadQuestio
                                         bench->learner->network());
     }
     auto answered = LeadQuestions::answer(*bench->answers, *question);
-    if (answered.ok()) bench->answer = *std::move(answered);
-    if (!answered.ok()) bench->taken = answered.error();
+    if (answered.ok()) {
+      bench->answer = *std::move(answered);
+    } else {
+      bench->taken = answered.error();
+    }
   };
 }
 

@@ -239,15 +239,14 @@ void ModelBuilder::expect_vector(const char* name, tensors::DType dtype, std::ui
 }
 
 template <class T>
-void ModelBuilder::expect_array(const char* name, tensors::DType dtype, std::vector<std::uint64_t> shape,
-                                AlignedArray<T>& out) {
+void ModelBuilder::expect_array(const char* name, tensors::DType dtype,
+                                const std::vector<std::uint64_t>& shape, AlignedArray<T>& out) {
   CHECK(tensors::size_of(dtype) == sizeof(T), name);
-  expected_[name] = {
-      .dtype = dtype, .shape = std::move(shape), .take = [&out](const tensors::TensorView& tensor) {
-        out = AlignedArray<T>(tensor.bytes.size() / sizeof(T));
-        copy_bytes(out.data(), tensor.bytes);
-        return finite<T>(std::as_const(out).span());
-      }};
+  expected_[name] = {.dtype = dtype, .shape = shape, .take = [&out](const tensors::TensorView& tensor) {
+                       out = AlignedArray<T>(tensor.bytes.size() / sizeof(T));
+                       copy_bytes(out.data(), tensor.bytes);
+                       return finite<T>(std::as_const(out).span());
+                     }};
 }
 
 void ModelBuilder::expect_rows(const std::string& name, const sparse::RowTableShape& shape,

@@ -87,7 +87,7 @@ class ModelBuilder {
   template <class T>
   void expect_vector(const char* name, tensors::DType dtype, std::uint64_t size, std::vector<T>& out);
   template <class T>
-  void expect_array(const char* name, tensors::DType dtype, std::vector<std::uint64_t> shape,
+  void expect_array(const char* name, tensors::DType dtype, const std::vector<std::uint64_t>& shape,
                     AlignedArray<T>& out);
   void expect_rows(const std::string& name, const sparse::RowTableShape& shape, sparse::RowTable& out);
 

@@ -332,7 +332,7 @@ sparse::LearnerOptions learner_options(const TrainConfig& config, const Recipe& 
   options.dropout = recipe.dropout;
   options.negatives = negative_options(config);
   options.logq = config.loss.logq;
-  if (config.train.precision) options.element = *config.train.precision;
+  options.element = config.train.precision;
   options.optimizer.beta1 = config.optimizer.beta1;
   options.optimizer.beta2 = config.optimizer.beta2;
   options.optimizer.epsilon = config.optimizer.epsilon;

@@ -87,7 +87,7 @@ class PosixHttpServer final : public HttpServer {
   }
 
   Result<void> listen();
-  int port() const override { return port_; }
+  [[nodiscard]] int port() const override { return port_; }
   bool serve(std::size_t most, Duration patience,
              FunctionRef<std::vector<HttpReply>(std::span<const HttpRequest>)> answer) override;
   void close() override {

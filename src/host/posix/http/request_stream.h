@@ -57,14 +57,14 @@ class RequestStream final : public httplib::Stream {
   // The body is not in the one form that everybody reads alike. The library's reply was not sent.
   [[nodiscard]] bool broken() const { return broken_; }
 
-  bool is_readable() const override { return true; }
-  bool is_writable() const override { return !failed_; }
+  [[nodiscard]] bool is_readable() const override { return true; }
+  [[nodiscard]] bool is_writable() const override { return !failed_; }
   ssize_t read(char* out, size_t size) override;
   ssize_t write(const char* bytes, size_t size) override;
   void get_remote_ip_and_port(std::string& /*ip*/, int& /*port*/) const override {}
   void get_local_ip_and_port(std::string& /*ip*/, int& /*port*/) const override {}
   // The library only compares it with a limit of select(), which nobody here calls.
-  socket_t socket() const override { return 0; }
+  [[nodiscard]] socket_t socket() const override { return 0; }
 
  private:
   [[nodiscard]] bool body_ended() const { return chunked_ ? chunks_.ended() : left_ == 0; }

@@ -129,7 +129,7 @@ Result<void> Recovery::take(RecoveryStage stage, std::span<const Slices> got) {
     case Kind::kLogs: return take_log(got[plan_.log_donor]);
     case Kind::kCopies: take_copies(got); break;
     case Kind::kGradients: take_gradients(stage.layer, got); break;
-    case Kind::kSnapshot: break;
+    case Kind::kSnapshot:
     case Kind::kFinish: break;
     case Kind::kDone: CHECK(false, "nothing comes after it");
   }
