@@ -60,7 +60,7 @@ TEST(Rng, DiscardingEqualsDrawing) {
 
 // Normals behind an even number of discarded ones are those that would have followed them.
 TEST(Rng, NormalsCanBeDiscarded) {
-  for (const std::uint64_t normals : {0, 2, 16, 22, 48}) {
+  for (const std::uint64_t normals : {0U, 2U, 16U, 22U, 48U}) {
     Rng drawing(5, Purpose::kTest, 3);
     Rng skipping = drawing;
     for (std::uint64_t i = 0; i < normals; ++i) (void)drawing.normal();

@@ -88,7 +88,7 @@ TEST_F(FleetFilesTest, OpensWhatCanBeRead) {
 
 // A section is taken from the first file that has it undamaged. The damaged ones are told.
 TEST_F(FleetFilesTest, FindsAnUndamagedSection) {
-  for (const std::uint64_t node : {3, 4}) write(node, kStep);
+  for (const std::uint64_t node : {3U, 4U}) write(node, kStep);
   const std::string name = (*open(kStep))->files[0].names().at(0);
   const std::string first = std::string(kCheckpoints) + "/step-000000000012.3.part";
   const auto damage = [this](const std::string& path) {

@@ -44,7 +44,9 @@ class DonorTest : public ::testing::Test {
     EXPECT_TRUE(answer.ParseFromString(out[0].message.body));
     return {answer, joined(out[0].message.payload)};
   }
-  Chunks want(std::uint64_t chunk) const { return chunks_body(content_.manifest.id(), Chunks::WANT, chunk); }
+  [[nodiscard]] Chunks want(std::uint64_t chunk) const {
+    return chunks_body(content_.manifest.id(), Chunks::WANT, chunk);
+  }
   Chunks::Kind kind_of(Donor& donor, std::uint64_t chunk, Instant now = {}, net::PeerId from = kPeer) {
     return ask(donor, want(chunk), now, from).first.kind();
   }

@@ -370,7 +370,7 @@ TEST(Fetcher, NothingToFetch) {
 // with another donor.
 TEST(Fetcher, FaultsAreNamed) {
   const Content content = make_content(300, 10, 1);
-  const auto message = [&](Chunks body, const std::string& payload = {}) {
+  const auto message = [&](const Chunks& body, const std::string& payload = {}) {
     return net::Message{.channel = 2, .body = body.SerializeAsString(), .payload = {Slice::of(payload)}};
   };
   const auto body = [&](Chunks::Kind kind, std::uint64_t chunk = 0) {

@@ -41,7 +41,7 @@ void expect_idle(Members& members) {
 // everybody or drawn for each member.
 std::vector<std::vector<std::uint64_t>> shapes(std::size_t ranks, Rng& rng) {
   std::vector<std::vector<std::uint64_t>> all;
-  for (const std::uint64_t size : {0, 1, 3, 4, 5, 8, 9, 60}) all.emplace_back(ranks, size);
+  for (const std::uint64_t size : {0U, 1U, 3U, 4U, 5U, 8U, 9U, 60U}) all.emplace_back(ranks, size);
   for (int i = 0; i < 6; ++i) {
     std::vector<std::uint64_t>& parts = all.emplace_back(ranks);
     for (std::uint64_t& part : parts) part = rng.below(3) == 0 ? 0 : rng.below(i < 3 ? 9 : 90);

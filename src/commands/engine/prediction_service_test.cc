@@ -55,7 +55,7 @@ TEST_F(Service, SameBytesAsPredict) {
   const std::string two = predicted({"1:2"});
   EXPECT_EQ(answer({.content_type = "application/json", .body = object}).body, one);
   EXPECT_EQ(answer({.content_type = "application/json", .body = "\n \"1:2\"\n"}).body, two);
-  const auto trimmed = [](std::string line) { return line.substr(0, line.size() - 1); };
+  const auto trimmed = [](const std::string& line) { return line.substr(0, line.size() - 1); };
   EXPECT_EQ(answer({.content_type = "application/json", .body = "[" + object + ", \"1:2\"]"}).body,
             "[" + trimmed(one) + "," + trimmed(two) + "]\n");
   for (const char* type : {"application/x-ndjson", "text/plain"}) {

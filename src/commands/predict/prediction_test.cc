@@ -286,7 +286,7 @@ TEST(PredictSession, TellsProbabilities) {
       EXPECT_GE(p, 0);
       before = p;
     }
-    for (int i = 0; i < 2; ++i) EXPECT_EQ(two[0]["labels"][i], five[0]["labels"][i]);
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(two[0]["labels"][i], five[0]["labels"][i]);
     const double third = five[0]["labels"][2]["probability"];
     const double second = five[0]["labels"][1]["probability"];
     ASSERT_LT(third, second);

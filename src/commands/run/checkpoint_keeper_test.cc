@@ -82,7 +82,7 @@ TEST_F(CheckpointKeeperTest, KeepsTheNewest) {
   EXPECT_EQ(keeper.newest(), StepNumber(8));
   EXPECT_THAT(names(),
               ElementsAre("step-000000000008.1.part", "step-000000000008.2.part", "step-000000000008.run"));
-  for (const std::uint64_t step : {12, 16}) {
+  for (const std::uint64_t step : {12U, 16U}) {
     save(1, step);
     save(2, step);
   }
@@ -117,7 +117,7 @@ TEST_F(CheckpointKeeperTest, KeepsTheStartForGood) {
   CheckpointKeeper::Options wanted = options(1, StepNumber(8));
   wanted.keeps_start = true;
   CheckpointKeeper keeper(disk_, wanted);
-  for (const std::uint64_t step : {12, 16}) {
+  for (const std::uint64_t step : {12U, 16U}) {
     save(1, step);
     save(2, step);
     look(keeper);

@@ -68,7 +68,7 @@ class FleetProgressTest : public ::testing::Test {
   };
 
   FleetProgressTest() {
-    for (const std::uint64_t number : {7, 8}) {
+    for (const std::uint64_t number : {7U, 8U}) {
       auto& member = members_[number];
       member = std::make_unique<Member>(timeline_, internet_, number);
       member->node.consumes = false;

@@ -119,7 +119,7 @@ TEST(CheckEngine, NoFaultIsAFailureInBatches) {
 // Claim: a sum that one member spoils once is noticed by all, that member included. Each names the step,
 // leaves, and tells the coordinator.
 TEST(CheckEngine, SpoiltSumIsNoticedByAll) {
-  for (const std::size_t members : {1, 2, 4}) {
+  for (const std::size_t members : {1U, 2U, 4U}) {
     CheckFleet fleet(kSmall, members, members);
     fleet.join({.defect = CheckDefect::kWrongSum, .defect_step = StepNumber(200)});
     fleet->run_for(40);

@@ -30,10 +30,10 @@ std::vector<float> right_sum(const CheckConfig& config, std::uint64_t step) {
 
 // Claim: inputs and the right sum follow the definition, at lengths on both sides of the period.
 TEST(CheckNumbers, SumsAreThoseOfTheDefinition) {
-  for (const std::uint64_t elements : {1, 2, 63, 4092, 4093, 4094, 9000}) {
+  for (const std::uint64_t elements : {1U, 2U, 63U, 4092U, 4093U, 4094U, 9000U}) {
     const CheckConfig config{.things = 5, .elements = elements};
     const CheckNumbers numbers(config);
-    for (const std::uint64_t step : {0, 1, 2, 4092, 4093, 1'000'000}) {
+    for (const std::uint64_t step : {0U, 1U, 2U, 4092U, 4093U, 1'000'000U}) {
       std::vector<float> input(elements);
       numbers.add_input(3, StepNumber(step), input);
       for (std::uint64_t i = 0; i < elements; ++i)
@@ -47,7 +47,7 @@ TEST(CheckNumbers, SumsAreThoseOfTheDefinition) {
 // largest.
 TEST(CheckNumbers, AnyHoldingsHaveTheSameSum) {
   Rng rng(1, Purpose::kTest);
-  for (const std::uint64_t things : {1, 2, 7, 4000}) {
+  for (const std::uint64_t things : {1U, 2U, 7U, 4000U}) {
     const CheckConfig config{.things = things, .elements = 5000};
     const CheckNumbers numbers(config);
     for (std::uint64_t members = 1; members <= 4; ++members) {
@@ -70,7 +70,7 @@ TEST(CheckNumbers, WhatIsWrongIsFound) {
   const CheckConfig config{.things = 5, .elements = 5000};
   const CheckNumbers numbers(config);
   const StepNumber step(77);
-  for (const std::size_t element : {0, 1, 4092, 4093, 4999}) {
+  for (const std::size_t element : {0U, 1U, 4092U, 4093U, 4999U}) {
     std::vector<float> sum = right_sum(config, step.value);
     const float right = sum[element];
     sum[element] += 1;
@@ -96,7 +96,7 @@ TEST(CheckNumbers, WhatIsWrongIsFound) {
 
 // Claim: chain() equals the chain made step by step from the sums, far beyond the period.
 TEST(CheckNumbers, ChainsAreThoseOfTheSums) {
-  for (const std::uint64_t elements : {1, 10, 5000}) {
+  for (const std::uint64_t elements : {1U, 10U, 5000U}) {
     const CheckConfig config{.things = 3, .elements = elements};
     const CheckNumbers numbers(config);
     const std::uint64_t steps = elements == 5000 ? 300 : 10'000;
@@ -134,10 +134,10 @@ TEST(CheckNumbers, ChainsShowWhatWasLost) {
     EXPECT_NE(walk(bad), numbers.chain(1, StepNumber(100)));
     bad = good;
     bad.erase(bad.begin() + at);
-    for (const std::uint64_t step : {99, 100}) EXPECT_NE(walk(bad), numbers.chain(1, StepNumber(step)));
+    for (const std::uint64_t step : {99U, 100U}) EXPECT_NE(walk(bad), numbers.chain(1, StepNumber(step)));
     bad = good;
     bad.insert(bad.begin() + at, good[static_cast<std::size_t>(at)]);
-    for (const std::uint64_t step : {100, 101}) EXPECT_NE(walk(bad), numbers.chain(1, StepNumber(step)));
+    for (const std::uint64_t step : {100U, 101U}) EXPECT_NE(walk(bad), numbers.chain(1, StepNumber(step)));
   }
 }
 

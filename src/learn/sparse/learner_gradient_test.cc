@@ -180,7 +180,7 @@ TEST(LearnerGradient, HoldsWithOwnSets) {
 
 // Any width of the hidden layer: one that fills a vector, one that does not, and the widest in use.
 TEST(LearnerGradient, HoldsForEveryWidth) {
-  for (const std::size_t hidden : {16, 32, 80, 96, 1024}) {
+  for (const std::size_t hidden : {16U, 32U, 80U, 96U, 1024U}) {
     const ProblemShape shape = {
         .network = {.features = 4, .labels = 5, .hidden = hidden}, .samples = 2, .features_each = 2};
     for (const Element element : {Element::kF32, Element::kBf16}) {

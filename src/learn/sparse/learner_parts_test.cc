@@ -226,7 +226,7 @@ TEST_P(LearnerParts, TrainLikeTheWhole) {
     const LabelCounts counts = random_counts(shape.network.labels, 5);
     Node alone(shape.network, whole(shape.network), GetParam(), counts, 2);
     std::vector<std::unique_ptr<Fleet>> fleets;
-    for (const std::size_t nodes : {1, 2, 3, 4, 8}) {
+    for (const std::size_t nodes : {1U, 2U, 3U, 4U, 8U}) {
       fleets.push_back(std::make_unique<Fleet>(shape.network, nodes, GetParam(), counts));
     }
     for (std::uint64_t t = 0; t < 200; ++t) {

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <set>
-#include <utility>
 #include <vector>
 
 #include "base/rng.h"
@@ -80,9 +79,9 @@ struct ProblemShape {
 }
 
 // A network with weights so large that every term of the gradient matters.
-[[nodiscard]] inline Network random_network(NetworkShape shape, const LabelCounts& counts,
+[[nodiscard]] inline Network random_network(const NetworkShape& shape, const LabelCounts& counts,
                                             std::uint64_t seed) {
-  Network network(std::move(shape), Moments::kElement);
+  Network network(shape, Moments::kElement);
   host::SimCompute compute({.workers = 1});
   initialize(network, {.embedding_stddev = 0.5F, .output_stddev = 0.5F, .seed = seed}, counts.count, compute);
   Rng rng(seed, Purpose::kTest, 2);

@@ -197,8 +197,8 @@ TEST_F(FleetCheckpointTest, NamesTheDamagedFile) {
 // order of the files does not matter.
 TEST_F(FleetCheckpointTest, ReadsTheUndamagedCopy) {
   ASSERT_TRUE(disk().make_directories(kDirectory).ok());
-  for (const std::uint64_t bad : {1, 2}) {
-    for (const std::uint64_t node : {1, 2}) ASSERT_TRUE(save(node, 12, sparse::whole(kNetwork, 2)).ok());
+  for (const std::uint64_t bad : {1U, 2U}) {
+    for (const std::uint64_t node : {1U, 2U}) ASSERT_TRUE(save(node, 12, sparse::whole(kNetwork, 2)).ok());
     damage(file(bad, 12), 64);
     expect_restored(12, sparse::whole(kNetwork), sparse::kOneShardShift);
     const auto named = std::exchange(events_, {});
@@ -210,7 +210,7 @@ TEST_F(FleetCheckpointTest, ReadsTheUndamagedCopy) {
 // padding.
 TEST_F(FleetCheckpointTest, AFileIsWithinItsBound) {
   ASSERT_TRUE(disk().make_directories(kDirectory).ok());
-  for (const std::uint32_t hidden : {1, 15, 16, 17, 36}) {
+  for (const std::uint32_t hidden : {1U, 15U, 16U, 17U, 36U}) {
     for (const sparse::TableMoments& moments :
          {kMoments, {.embedding = sparse::Moments::kElement, .output = sparse::Moments::kElement}}) {
       const sparse::NetworkShape narrow{.features = 3000, .labels = 2000, .hidden = hidden};

@@ -31,7 +31,7 @@ TEST(FleetEngine, TrainsLikeOneNode) {
   for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {96, 64}}) {
     const TinyProblem problem({.dense = dense, .steps = 200});
     sparse::Network alone = problem.train_alone();
-    for (const std::size_t nodes : {1, 2, 4, 8}) {
+    for (const std::size_t nodes : {1U, 2U, 4U, 8U}) {
       SparseFleet fleet(problem, {.first_members = nodes});
       fleet->run_for(60);
       ASSERT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
@@ -43,10 +43,10 @@ TEST(FleetEngine, TrainsLikeOneNode) {
 
 // Claim: the trained network is the same for any number of columns, also where rows in memory end in padding.
 TEST(FleetEngine, AnyNumberOfColumns) {
-  for (const std::size_t hidden : {5, 16, 36, 48, 100}) {
+  for (const std::size_t hidden : {5U, 16U, 36U, 48U, 100U}) {
     const TinyProblem problem({.hidden = hidden, .steps = 40});
     sparse::Network alone = problem.train_alone();
-    for (const std::size_t nodes : {2, 4}) {
+    for (const std::size_t nodes : {2U, 4U}) {
       SparseFleet fleet(problem, {.first_members = nodes});
       while (fleet.step() < StepNumber(12)) fleet->run_for(0.01);
       if (nodes == 4) fleet->kill("m2");
@@ -185,7 +185,7 @@ TEST(FleetEngine, FindsWhatOneNodeFinds) {
     const TinyProblem problem({.hashed = exact_tables(sets), .steps = 50, .exchange = exchange});
     const TinyProblem without({.steps = 50});
     sparse::Network alone = problem.train_alone();
-    for (const std::size_t nodes : {1, 2, 4, 8}) {
+    for (const std::size_t nodes : {1U, 2U, 4U, 8U}) {
       SparseFleet fleet(problem, {.first_members = nodes, .copies = 2});
       while (fleet.step() < StepNumber(18)) fleet->run_for(0.01);
       if (nodes > 2) {
@@ -208,7 +208,7 @@ TEST(FleetEngine, FindsWhatOneNodeFinds) {
 TEST(FleetEngine, TwoStepsInFlight) {
   for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {96, 64}}) {
     for (const bool kill : {false, true}) {
-      for (const std::size_t nodes : {1, 2, 4, 8}) {
+      for (const std::size_t nodes : {1U, 2U, 4U, 8U}) {
         if (kill && nodes < 4) continue;
         std::set<StepNumber> fresh;
         const TinyProblem problem(

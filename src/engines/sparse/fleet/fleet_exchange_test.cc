@@ -39,8 +39,8 @@ void train_with_deaths(SparseFleet& fleet, std::size_t nodes, StepNumber deaths)
 // costs nothing, with one step in flight or two.
 TEST(FleetExchange, GathersOutputs) {
   for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {96, 64}}) {
-    for (const std::size_t staleness : {0, 1}) {
-      for (const std::size_t nodes : {1, 2, 4, 8}) {
+    for (const std::size_t staleness : {0U, 1U}) {
+      for (const std::size_t nodes : {1U, 2U, 4U, 8U}) {
         std::set<StepNumber> fresh;
         const TinyProblem problem({.dense = dense,
                                    .steps = 100,
@@ -77,7 +77,7 @@ TEST(FleetExchange, GathersOutputsThatAllSamplesFind) {
                              .steps = 30,
                              .exchange = ExchangeKind::kDslide});
   sparse::Network alone = problem.train_alone();
-  for (const std::size_t nodes : {2, 4}) {
+  for (const std::size_t nodes : {2U, 4U}) {
     SparseFleet fleet(problem, {.first_members = nodes, .copies = 2, .seed = nodes});
     ASSERT_NO_FATAL_FAILURE(train_with_deaths(fleet, nodes, StepNumber(11)));
     EXPECT_LT(fleet.distance_to(alone), 1e-4) << nodes << " nodes";

@@ -12,7 +12,7 @@ using Kind = ExchangeName::Kind;
 
 // Claim: every name has a number of its own, and the number gives the name again.
 TEST(ExchangeName, HasANumberOfItsOwn) {
-  for (const std::uint64_t rounds : {1, 4, 8}) {
+  for (const std::uint64_t rounds : {1U, 4U, 8U}) {
     std::map<std::uint64_t, ExchangeName> names;
     const auto add = [&](const ExchangeName& name) {
       const cluster::OperationId number = pack(name, rounds);

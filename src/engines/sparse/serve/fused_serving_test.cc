@@ -87,7 +87,7 @@ TEST(FusedServing, AnswersAsOneProcess) {
       Rng rng(4, Purpose::kTest);
       const Queries queries(served.model(), testing::random_rows(rng, 60, 50));
       const auto want = one_process(served, queries.raw.view());
-      for (const std::size_t members : {1, 2, 3, 5, 12}) {
+      for (const std::size_t members : {1U, 2U, 3U, 5U, 12U}) {
         ServedFleet fleet(served, members);
         fleet.ask(queries.block(served.model()));
         const auto answer = fleet.answer(60'000);
@@ -182,7 +182,7 @@ net::Message fused_question(Epoch epoch, std::uint32_t layer, std::uint32_t neig
 // Claim: a question that no lead asks makes the member leave, with an error that says what was wrong.
 TEST(FusedServing, RefusesQuestionsThatNobodyAsks) {
   Served served({.features = 60, .labels = 77, .hidden = 48, .rows = 50}, PartInstances::kShare);
-  const std::string hidden(64 * 4, '\0');
+  const std::string hidden(std::size_t{64} * 4, '\0');
   const std::string query = words({0, 1, 3, 0});
   const auto make = [&](Epoch epoch) {
     return std::vector<net::Message>{
@@ -225,8 +225,9 @@ TEST(FusedServing, NoNeighboursWithoutRows) {
     ASSERT_TRUE(fleet.answer(60'000));
     auto& [machine, process] = *fleet->members().begin();
     const Epoch epoch(process->member()->installed().epoch());
-    fleet->send(process->member()->self(), host::Lane::kControl,
-                fused_question(epoch, layer, 10, std::string(64 * 4, '\0') + words({0, 1, 3, 0})));
+    fleet->send(
+        process->member()->self(), host::Lane::kControl,
+        fused_question(epoch, layer, 10, std::string(std::size_t{64} * 4, '\0') + words({0, 1, 3, 0})));
     for (int k = 0; k < 2000 && !process->done(); ++k) fleet->run_for(0.001);
     ASSERT_TRUE(process->engine().failure()) << layer;
   }

@@ -30,9 +30,9 @@ TEST(ServingEngine, AnswersAsOneProcess) {
     Served served({.features = 60, .labels = 77, .hidden = 48, .dense = dense});
     Rng rng(4, Purpose::kTest);
     const testing::OwnedRows queries = testing::random_rows(rng, 60, 20);
-    for (const std::size_t members : {1, 2, 3, 5, 12}) {
+    for (const std::size_t members : {1U, 2U, 3U, 5U, 12U}) {
       ServedFleet fleet(served, members);
-      for (const std::size_t labels : {1, 10, 77}) {
+      for (const std::size_t labels : {1U, 10U, 77U}) {
         fleet.ask(queries.view(), labels);
         const auto answer = fleet.answer(60'000);
         ASSERT_TRUE(answer) << members << " members\n" << fleet->log();

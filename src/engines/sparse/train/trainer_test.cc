@@ -286,7 +286,7 @@ TEST(Trainer, AnyNumberOfShardsTrainsTheSameNetwork) {
         return weights_of(run.train_to_end(*disk));
       };
       const std::vector<float> one = train(1);
-      for (const std::size_t shards : {2, 5, 26}) {
+      for (const std::size_t shards : {2U, 5U, 26U}) {
         const double distance = relative_distance(train(shards), one);
         EXPECT_LE(distance, workers == 1 ? 0 : 1e-4) << shards << " shards, " << workers << " workers";
       }

@@ -47,7 +47,8 @@ std::vector<std::vector<std::uint32_t>> dealt(const std::vector<std::uint32_t>& 
 
 // At every size and shift rows are the labels, each once, dealt by frequency; the last shard may be short.
 TEST(RowOrder, DealsByFrequency) {
-  for (const std::size_t labels : {1, 2, 7, 8, 9, 15, 16, 17, 63, 64, 65, 100, 127, 1000, 4097}) {
+  for (const std::size_t labels :
+       {1U, 2U, 7U, 8U, 9U, 15U, 16U, 17U, 63U, 64U, 65U, 100U, 127U, 1000U, 4097U}) {
     const std::vector<std::uint32_t> counts = counts_with_ties(labels);
     for (unsigned shift = 0; shift <= 12; ++shift) {
       SCOPED_TRACE(testing::Message() << labels << " labels, shift " << shift);
@@ -81,8 +82,8 @@ TEST(RowOrder, OneShardIsTheOrderOfLabels) {
 
 // Shards are as large as the wish allows, and never smaller than eight rows.
 TEST(RowOrder, ChoosesTheSizeOfShards) {
-  for (const std::size_t labels : {1, 8, 9, 100, 2047, 2048, 2049, 670'091, 10'000'000}) {
-    for (const std::size_t wished : {1, 2, 3, 16, 255, 256, 257}) {
+  for (const std::size_t labels : {1U, 8U, 9U, 100U, 2047U, 2048U, 2049U, 670'091U, 10'000'000U}) {
+    for (const std::size_t wished : {1U, 2U, 3U, 16U, 255U, 256U, 257U}) {
       SCOPED_TRACE(testing::Message() << labels << " labels, " << wished << " wished");
       const unsigned shift = shard_shift(labels, wished);
       ASSERT_GE(shift, kSmallestShardShift);
@@ -123,8 +124,8 @@ std::vector<double> expected_rows(std::size_t labels, double zipf, unsigned shif
 // shard has less to do. Four nodes that hold every fourth shard each are within a percent of a fourth.
 TEST(RowOrder, ShardsAreEquallyBusy) {
   for (const double zipf : {0.6, 1.0, 1.2}) {
-    for (const std::size_t labels : {131'072, 670'091}) {
-      for (const std::size_t wished : {16, 256}) {
+    for (const std::size_t labels : {131'072U, 670'091U}) {
+      for (const std::size_t wished : {16U, 256U}) {
         SCOPED_TRACE(testing::Message() << labels << " labels, " << wished << " shards, skew " << zipf);
         const unsigned shift = shard_shift(labels, wished);
         const std::vector<double> expected = expected_rows(labels, zipf, shift, 256 * 5);

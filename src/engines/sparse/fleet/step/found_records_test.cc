@@ -22,7 +22,8 @@ constexpr std::size_t kQueries = 3;
 
 // 150 labels in shards of 4.
 struct FoundRecords : Test {
-  const TinyProblem problem{{.hashed = sparse::HashNegativeOptions{.queries = kQueries, .found = 3 * 10}}};
+  const TinyProblem problem{
+      {.hashed = sparse::HashNegativeOptions{.queries = kQueries, .found = std::size_t{3} * 10}}};
   const std::shared_ptr<const FleetJob> job = problem.make_job();
 
   [[nodiscard]] sparse::NetworkPart with(std::size_t shards) const {
@@ -59,7 +60,7 @@ TEST_F(FoundRecords, ComeTogether) {
   sparse::FoundRows second(sparse::HashSets::kShared, kQueries, 4);
   second.add(2, 77);
   sparse::FoundRows all = nothing_found(*job);
-  for (const auto& [found, limit] : {std::pair(&first, 6), std::pair(&second, 4)}) {
+  for (const auto& [found, limit] : {std::pair(&first, 6U), std::pair(&second, 4U)}) {
     const Slices bytes = write_found(*found, limit);
     ASSERT_EQ(total_bytes(bytes), found_bytes(*job, limit));
     ASSERT_TRUE(add_found(*job, bytes, limit, all).ok());

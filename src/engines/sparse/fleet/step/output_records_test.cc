@@ -31,7 +31,7 @@ struct OutputRecords : Test {
   const TinyProblem problem{{.samples = kSamples, .exchange = ExchangeKind::kDslide}};
   const std::shared_ptr<const FleetJob> job = problem.make_job();
 
-  [[nodiscard]] sparse::NetworkPart with(std::set<std::size_t> shards) const {
+  [[nodiscard]] sparse::NetworkPart with(const std::set<std::size_t>& shards) const {
     return with_shards(no_part(job->shape), job->shape, shards);
   }
 };
@@ -49,7 +49,7 @@ std::vector<RowScores> some_scores() {
 // samples times rows.
 TEST_F(OutputRecords, SizesFollowFromScores) {
   EXPECT_EQ(output_bytes(*job, 0), 4 * kSamples);
-  EXPECT_EQ(output_bytes(*job, 7), 4 * kSamples + 7 * 8);
+  EXPECT_EQ(output_bytes(*job, 7), 4 * kSamples + std::size_t{7} * 8);
   EXPECT_EQ(most_scores(*job, with({})), 0U);
   EXPECT_EQ(most_scores(*job, with({0, 5})), 8 * kSamples);
   EXPECT_EQ(most_scores(*job, with({37})), 2 * kSamples);  // the last shard is short
@@ -60,7 +60,7 @@ TEST_F(OutputRecords, SizesFollowFromScores) {
 TEST_F(OutputRecords, BecomePartitionSums) {
   std::vector<RowScores> other(1);
   other[0].add(20, std::vector<float>{0, 60, 5}, 0);
-  for (const std::uint64_t spare : {0, 5}) {
+  for (const std::uint64_t spare : {0U, 5U}) {
     std::vector<PartitionShare> sums(kSamples);
     for (const auto& [scores, part] : {std::pair(some_scores(), with({1})), std::pair(other, with({5}))}) {
       const std::uint64_t most = (scores.size() == 2 ? 4 : 3) + spare;
