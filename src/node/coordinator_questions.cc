@@ -19,6 +19,11 @@ namespace {
 constexpr std::size_t kMostEarly = 1024;
 constexpr std::size_t kMostEarlyBytes = std::size_t{4} << 20;
 
+// Whether a question needs no certificate: its answer is public, or it carries a proof of its own.
+bool is_for_strangers(const std::string& method) {
+  return method == kClockMethod || method == kStatusMethod || method == cluster::kEnrollMethod;
+}
+
 }  // namespace
 
 // Keeps a question for later. Members ask as soon as they see the port, and the
@@ -43,6 +48,12 @@ void CoordinatorNode::answer_early_questions() {
 }
 
 void CoordinatorNode::on_asked(const host::Asked& asked) {
+  if (asked.peer.certificate.empty() && !is_for_strangers(asked.method)) {
+    return network_->answer(asked.question, Error{.kind = ErrorKind::kRefused,
+                                                  .what = "this question needs a certificate of the run",
+                                                  .got = asked.method,
+                                                  .fix = "join with a token of this run"});
+  }
   if (asked.method == kClockMethod)
     return network_->answer(asked.question, clock_answer(host_.clock.wall_seconds()));
   if (process_->beginning()) return ask_again_later(asked);

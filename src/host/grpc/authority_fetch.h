@@ -2,11 +2,10 @@
 //
 // The first contact of a stranger with a server: it fetches the certificates that the server sends, before
 // anything is trusted. The one with a token's fingerprint is the certificate authority of the run that is
-// served there. Only with that one does a stranger speak gRPC to the server, verified as usual
+// served there. Only with that one does a stranger ask the server a question, verified as usual
 // (docs/protocols/admission.md, "Enrolling").
 //
-// Blocks; except in the look-up of a name, never beyond the time-out. Thread rule: any thread. A program that
-// uses this ignores SIGPIPE.
+// Blocks; except in the look-up of a name, never beyond the time-out. Thread rule: any thread.
 #pragma once
 
 #include <cstdint>

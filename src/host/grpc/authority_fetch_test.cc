@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <string>
 #include <variant>
 #include <vector>
@@ -25,8 +24,6 @@ constexpr Duration kTimeout{10'000'000'000};
 
 class AuthorityFetch : public ::testing::Test {
  protected:
-  void SetUp() override { (void)std::signal(SIGPIPE, SIG_IGN); }
-
   // A served run, with or without TLS: where it is served, and the authority's certificate.
   struct Run {
     std::unique_ptr<Network> network;

@@ -12,7 +12,7 @@
 
 #include "base/hex.h"
 #include "host/grpc/network.h"
-#include "host/grpc/openssl.h"
+#include "host/posix/door/openssl.h"
 
 namespace gossamer::host {
 namespace {
@@ -84,8 +84,6 @@ Certificate blank(const std::string& name, EVP_PKEY* key, const Validity& validi
 }
 
 }  // namespace
-
-std::string certificate_host(const std::string& name) { return name + ".gossamer"; }
 
 std::string fingerprint_of(const X509* certificate) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};

@@ -7,6 +7,8 @@
 // All texts are PEM. Thread rule: any thread, plain values.
 #pragma once
 
+#include <openssl/types.h>
+
 #include <cstddef>
 #include <string>
 
@@ -56,6 +58,8 @@ struct CredentialNames {
 // `bytes` bytes that nobody can guess.
 [[nodiscard]] Result<std::string> random_secret(std::size_t bytes);
 
+// SHA-256, 64 hex digits; empty if OpenSSL cannot.
+[[nodiscard]] std::string fingerprint_of(const X509* certificate);
 // The SHA-256 of a certificate as 64 hex digits, which a join token pins. An unreadable certificate is
 // kBadData.
 [[nodiscard]] Result<std::string> fingerprint(const std::string& certificate);

@@ -8,12 +8,10 @@
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
-#include <grpcpp/security/tls_certificate_provider.h>
-#include <grpcpp/security/tls_certificate_verifier.h>
-#include <grpcpp/security/tls_credentials_options.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <map>
@@ -23,12 +21,14 @@
 
 #include "base/check.h"
 #include "host/grpc/call.h"
-#include "host/grpc/descriptors.h"
-#include "host/grpc/listen_probe.h"
 #include "host/grpc/poller_hold.h"
 #include "host/grpc/questions.h"
 #include "host/grpc/socket_options.h"
 #include "host/grpc/stream.h"
+#include "host/posix/door/descriptors.h"
+#include "host/posix/door/door.h"
+#include "host/posix/door/listening.h"
+#include "host/posix/door/stranger_questions.h"
 
 namespace gossamer::host {
 namespace {
@@ -46,28 +46,14 @@ constexpr const char* kDecompression = "grpc.per_message_decompression";
 constexpr const char* kWriteBuffer = "grpc.http2.write_buffer_size";
 constexpr int kGatheredBytes = 256 << 10;
 
-// TLS with any server, whatever certificate it shows.
-std::shared_ptr<grpc::ChannelCredentials> unproven_credentials(const std::string& authority) {
-  grpc::experimental::TlsChannelCredentialsOptions options;
-  options.set_verify_server_certs(false);
-  options.set_certificate_verifier(std::make_shared<grpc::experimental::NoOpCertificateVerifier>());
-  options.set_check_call_host(false);
-  // Without this gRPC wants the system's root certificates, which need not be installed.
-  options.set_certificate_provider(
-      std::make_shared<grpc::experimental::StaticDataCertificateProvider>(authority));
-  options.watch_root_certs();
-  return grpc::experimental::TlsCredentials(options);
-}
-
 std::string method_of(Lane lane) { return fmt::format("/gossamer.Link/{}", name(lane)); }
 
 class GrpcNetwork final : public Network {
  public:
   GrpcNetwork(std::optional<NetworkCredentials> credentials, NetworkSink sink)
-      : credentials_(std::move(credentials)),
-        sink_(std::move(sink)),
-        questions_(sink_, credentials_.has_value() ? GrpcQuestions::Strangers::kAsk
-                                                   : GrpcQuestions::Strangers::kNone) {
+      : credentials_(std::move(credentials)), sink_(std::move(sink)), questions_(sink_, numbers_) {
+    if (credentials_ && credentials_->of_stranger())
+      strangers_questions_ = std::make_unique<StrangerQuestions>(*credentials_, sink_);
     // What gRPC would log arrives as an error's text; on stderr it would stand beside no run, node or peer.
     gpr_set_log_function([](gpr_log_func_args*) {});
     // Debian's Abseil looks for cycles among gRPC's locks whenever one is taken, under a lock of its own.
@@ -85,13 +71,17 @@ class GrpcNetwork final : public Network {
   void answer(QuestionId question, Result<std::string> answer) override;
 
  private:
+  using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
   // Turns calls to one listening port into connections and questions.
   class Service final : public grpc::CallbackGenericService {
    public:
     Service(GrpcNetwork& network, Lane lane) : network_(network), lane_(lane) {}
     grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
+      network_.door_->shown(door_number, context->peer());
       return network_.accept(context, lane_);
     }
+    // The listener's number at the door; written before the first connection.
+    std::atomic<std::uint64_t> door_number = 0;
 
    private:
     GrpcNetwork& network_;
@@ -99,11 +89,14 @@ class GrpcNetwork final : public Network {
   };
   struct Listener {
     std::unique_ptr<Service> service;
+    std::shared_ptr<Acceptor> acceptor;
     std::unique_ptr<grpc::Server> server;
   };
 
   grpc::ServerGenericBidiReactor* accept(grpc::GenericCallbackServerContext* context, Lane lane);
-  [[nodiscard]] std::shared_ptr<grpc::ServerCredentials> server_credentials(Lane lane) const;
+  [[nodiscard]] std::shared_ptr<grpc::ServerCredentials> server_credentials() const;
+  [[nodiscard]] Result<void> open_door();
+  [[nodiscard]] Listener make_listener(Lane lane);
   struct ChannelUse {
     Lane lane = Lane::kControl;
     int most_received = kMaxMessageBytes;
@@ -111,6 +104,7 @@ class GrpcNetwork final : public Network {
   };
   [[nodiscard]] std::shared_ptr<grpc::Channel> channel_to(const Endpoint& to, const ChannelUse& use) const;
   void free_remains();
+  [[nodiscard]] ConnectionId refuse_stranger(const Endpoint& to);
   [[nodiscard]] std::shared_ptr<GrpcStream> find(ConnectionId connection);
   // Makes a stream under a new number; null once the network is ending.
   template <class Stream, class Last>
@@ -119,7 +113,11 @@ class GrpcNetwork final : public Network {
   std::shared_ptr<PollerHold> hold_;  // first: it has the last channel
   const std::optional<NetworkCredentials> credentials_;
   const NetworkSink sink_;
+  QuestionNumbers numbers_ = 0;
   GrpcQuestions questions_;
+  std::unique_ptr<StrangerQuestions> strangers_questions_;  // where this process is a stranger
+  std::mutex door_mutex_;                                   // of the next; taken by listen() alone
+  std::unique_ptr<Door> door_;  // made before the first listener, and kept behind the last
 
   std::mutex mutex_;
   std::condition_variable all_finished_;
@@ -159,7 +157,9 @@ GrpcNetwork::~GrpcNetwork() {
     for (const auto& [id, stream] : streams_) streams.push_back(stream);
   }
   for (const auto& stream : streams) stream->close();
+  if (strangers_questions_ != nullptr) strangers_questions_->end();
   questions_.cancel();
+  if (door_ != nullptr) door_->end();
   for (const auto& listener : listeners)
     listener.server->Shutdown(std::chrono::system_clock::time_point::min());
   {
@@ -177,47 +177,62 @@ void GrpcNetwork::free_remains() {
   remains.swap(remains_);
 }
 
-std::shared_ptr<grpc::ServerCredentials> GrpcNetwork::server_credentials(Lane lane) const {
+std::shared_ptr<grpc::ServerCredentials> GrpcNetwork::server_credentials() const {
   if (!credentials_.has_value()) return grpc::InsecureServerCredentials();
-  // Strangers may ask questions, and do so on the control port.
-  grpc::SslServerCredentialsOptions options(lane == Lane::kControl
-                                                ? GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY
-                                                : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  // Strangers end here: no byte of theirs behind the handshake is read.
+  grpc::SslServerCredentialsOptions options(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   options.pem_root_certs = credentials_->authority;
-  // The authority is sent too: a stranger knows its fingerprint and must see it.
-  options.pem_key_cert_pairs.push_back(
-      {credentials_->key, credentials_->certificate + credentials_->authority});
+  options.pem_key_cert_pairs.push_back({credentials_->key, credentials_->certificate});
   return grpc::SslServerCredentials(options);
 }
 
-Result<Endpoint> GrpcNetwork::listen(const Endpoint& at, Lane lane) {
-  CHECK(!credentials_.has_value() || !credentials_->certificate.empty());
+Result<void> GrpcNetwork::open_door() {
+  if (door_ != nullptr) return {};
   want_descriptors();
-  // gRPC does not say why it cannot listen.
-  if (auto possible = probe_listen(at); !possible.ok()) return possible.error();
-  Listener listener{.service = std::make_unique<Service>(*this, lane), .server = nullptr};
+  auto opened = Door::open(
+      {.credentials = credentials_, .limits = door_limits(descriptor_limit()), .sink = sink_}, numbers_);
+  if (!opened.ok()) return opened.error();
+  door_ = *std::move(opened);
+  return {};
+}
+
+GrpcNetwork::Listener GrpcNetwork::make_listener(Lane lane) {
+  Listener listener{.service = std::make_unique<Service>(*this, lane), .acceptor = {}, .server = {}};
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
   builder.SetMaxSendMessageSize(-1);
-  builder.AddChannelArgument("grpc.so_reuseport", 0);
   builder.AddChannelArgument("grpc.max_concurrent_streams", 1);
   builder.AddChannelArgument("grpc.server_handshake_timeout_ms", kConnectTimeoutMs);
   builder.AddChannelArgument("grpc.max_connection_idle_ms", kIdleMs);
   builder.AddChannelArgument(kDecompression, 0);
   builder.AddChannelArgument(kWriteBuffer, kGatheredBytes);
-  builder.SetOption(socket_options(lane));
-  int port = 0;
-  builder.AddListeningPort(to_string(at), server_credentials(lane), &port);
+  // The door listens, and hands sockets over.
+  listener.acceptor = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, server_credentials());
   builder.RegisterCallbackGenericService(listener.service.get());
   listener.server = builder.BuildAndStart();
-  if (listener.server == nullptr || port <= 0) {
-    return Error{.where = to_string(at),
-                 .what = "cannot listen",
-                 .fix = "use another address, or look at the certificate"};
-  }
+  return listener;
+}
+
+Result<Endpoint> GrpcNetwork::listen(const Endpoint& at, Lane lane) {
+  CHECK(!credentials_.has_value() || !credentials_->of_stranger());
+  const std::lock_guard door_lock(door_mutex_);
+  const Error cannot{.where = to_string(at), .what = "cannot listen", .fix = "look at the certificate"};
+  if (!open_door().ok()) return cannot;
+  auto listening = listen_at(at, lane);
+  if (!listening.ok()) return listening.error();
+  Listener listener = make_listener(lane);
+  if (listener.server == nullptr) return cannot;
+  const Endpoint bound = listening->at;
+  Service& service = *listener.service;
+  service.door_number = door_->serve(*std::move(listening), lane, [acceptor = listener.acceptor](int socket) {
+    Acceptor::NewConnectionParameters connection;
+    connection.fd = socket;
+    acceptor->HandleNewConnection(&connection);
+  });
   const std::lock_guard lock(mutex_);
   listeners_.push_back(std::move(listener));
-  return Endpoint{.host = at.host, .port = static_cast<std::uint16_t>(port)};
+  return bound;
 }
 
 std::shared_ptr<grpc::Channel> GrpcNetwork::channel_to(const Endpoint& to, const ChannelUse& use) const {
@@ -234,8 +249,6 @@ std::shared_ptr<grpc::Channel> GrpcNetwork::channel_to(const Endpoint& to, const
   const std::string target = "dns:///" + to_string(to);  // a host may be called like a scheme of gRPC's
   if (!credentials_.has_value())
     return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
-  if (credentials_->proof == Proof::kNone)
-    return grpc::CreateCustomChannel(target, unproven_credentials(credentials_->authority), arguments);
   arguments.SetSslTargetNameOverride(use.name.empty() ? kCertificateHost : certificate_host(use.name));
   grpc::SslCredentialsOptions options;
   options.pem_root_certs = credentials_->authority;
@@ -244,9 +257,22 @@ std::shared_ptr<grpc::Channel> GrpcNetwork::channel_to(const Endpoint& to, const
   return grpc::CreateCustomChannel(target, grpc::SslCredentials(options), arguments);
 }
 
+ConnectionId GrpcNetwork::refuse_stranger(const Endpoint& to) {
+  ConnectionId id;
+  {
+    const std::lock_guard lock(mutex_);
+    id = ++last_;
+  }
+  sink_(Closed{id, Error{.kind = ErrorKind::kRefused,
+                         .where = to_string(to),
+                         .what = "a connection needs a certificate of the run",
+                         .fix = "join with a token"}});
+  return id;
+}
+
 ConnectionId GrpcNetwork::connect(const Endpoint& to, Lane lane) {
-  CHECK(!credentials_.has_value() || credentials_->proof == Proof::kCertificate);
   free_remains();
+  if (strangers_questions_ != nullptr) return refuse_stranger(to);
   auto stream = add<GrpcClientStream>(
       to_string(to), std::make_unique<GrpcClientStream::Call>(channel_to(to, {.lane = lane})));
   CHECK(stream != nullptr);
@@ -296,11 +322,18 @@ void GrpcNetwork::close(ConnectionId connection) {
 
 QuestionId GrpcNetwork::ask(const Endpoint& to, Question question) {
   free_remains();
+  if (strangers_questions_ != nullptr) {
+    const QuestionId id{++numbers_};
+    strangers_questions_->ask(id, to, std::move(question));
+    return id;
+  }
   const auto channel =
       channel_to(to, {.most_received = static_cast<int>(kMaxQuestionBytes), .name = question.to});
   return questions_.ask(channel, to_string(to), std::move(question));
 }
 void GrpcNetwork::answer(QuestionId question, Result<std::string> answer) {
+  // Each drops an answer to a question that it does not have.
+  if (door_ != nullptr) door_->answer(question, answer);
   questions_.answer(question, std::move(answer));
 }
 

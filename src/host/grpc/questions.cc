@@ -35,9 +35,9 @@ bool has_deadline(const grpc::GenericCallbackServerContext& context) {
 
 grpc::ServerGenericBidiReactor* refuse_call(const grpc::Status& status) { return new RefusedCall(status); }
 
-GrpcQuestions::GrpcQuestions(NetworkSink sink, Strangers strangers)
-    : sink_(std::move(sink)), strangers_(strangers) {}
-GrpcQuestions::~GrpcQuestions() { CHECK(outgoing_.empty() && incoming_.empty() && of_host_.empty()); }
+GrpcQuestions::GrpcQuestions(NetworkSink sink, QuestionNumbers& numbers)
+    : sink_(std::move(sink)), numbers_(numbers) {}
+GrpcQuestions::~GrpcQuestions() { CHECK(outgoing_.empty() && incoming_.empty()); }
 
 QuestionId GrpcQuestions::ask(const std::shared_ptr<grpc::Channel>& channel, const std::string& to,
                               Question question) {
@@ -49,7 +49,7 @@ QuestionId GrpcQuestions::ask(const std::shared_ptr<grpc::Channel>& channel, con
   {
     const std::lock_guard lock(mutex_);
     CHECK(!ending_);
-    id = ++last_;
+    id = QuestionId{++numbers_};
     if (bytes <= kMaxQuestionBytes && outgoing_.size() < kMaxWaitingQuestions) {
       started = std::make_shared<OutgoingQuestion>(
           id, to, sink_,
@@ -80,25 +80,15 @@ grpc::ServerGenericBidiReactor* GrpcQuestions::accept(grpc::GenericCallbackServe
                                   .fix = "set the call's deadline"}));
   }
   std::shared_ptr<IncomingQuestion> question;
-  const bool stranger =
-      strangers_ == Strangers::kAsk && certificate_name(context->auth_context().get()).empty();
-  std::string host = stranger ? host_of(context->peer()) : std::string();
   {
     const std::lock_guard lock(mutex_);
     if (ending_) return refuse_call({grpc::StatusCode::UNAVAILABLE, "shutting down"});
-    const auto others = of_host_.find(host);
-    const bool many = others != of_host_.end() && others->second >= kMaxFromOneHost;
-    const bool crowd = stranger && strangers_waiting_ >= kMaxStrangersQuestions;
-    if (many || crowd || incoming_.size() >= kMaxWaitingQuestions)
+    if (incoming_.size() >= kMaxWaitingQuestions)
       return refuse_call(to_status(too_busy(""), StatusUse::kBusy));
-    if (stranger) {
-      ++of_host_[host];
-      ++strangers_waiting_;
-    }
-    const QuestionId id = ++last_;
+    const QuestionId id{++numbers_};
     question = std::make_shared<IncomingQuestion>(
         id, sink_, [this](QuestionId over) { answered_over(over); }, context);
-    incoming_[id] = {question, std::move(host)};
+    incoming_[id] = question;
   }
   question->start(question);
   return question.get();
@@ -109,7 +99,7 @@ void GrpcQuestions::answer(QuestionId question, Result<std::string> answer) {
   {
     const std::lock_guard lock(mutex_);
     const auto place = incoming_.find(question);
-    if (place != incoming_.end()) found = place->second.question;
+    if (place != incoming_.end()) found = place->second;
   }
   if (found != nullptr) found->answer(std::move(answer));
 }
@@ -121,7 +111,7 @@ void GrpcQuestions::cancel() {
     const std::lock_guard lock(mutex_);
     ending_ = true;
     for (const auto& [id, question] : outgoing_) outgoing.push_back(question);
-    for (const auto& [id, one] : incoming_) incoming.push_back(one.question);
+    for (const auto& [id, one] : incoming_) incoming.push_back(one);
   }
   for (const auto& question : outgoing) question->cancel();
   for (const auto& question : incoming) question->cancel();
@@ -150,13 +140,7 @@ void GrpcQuestions::asked_over(QuestionId question, std::shared_ptr<void> remain
 
 void GrpcQuestions::answered_over(QuestionId question) {
   const std::lock_guard lock(mutex_);
-  const auto found = incoming_.find(question);
-  const auto others = of_host_.find(found->second.host);
-  if (others != of_host_.end()) {
-    --strangers_waiting_;
-    if (--others->second == 0) of_host_.erase(others);
-  }
-  incoming_.erase(found);
+  incoming_.erase(question);
   if (outgoing_.empty() && incoming_.empty()) all_over_.notify_all();
 }
 

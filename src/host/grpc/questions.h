@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "host/api/network.h"
+#include "host/posix/door/door.h"
 
 namespace gossamer::host {
 
@@ -26,10 +27,7 @@ class IncomingQuestion;
 
 class GrpcQuestions {
  public:
-  // What an asker without a certificate is: nothing special, as the run has no certificates (kNone), or a
-  // stranger (kAsk).
-  enum class Strangers { kNone, kAsk };
-  GrpcQuestions(NetworkSink sink, Strangers strangers);
+  GrpcQuestions(NetworkSink sink, QuestionNumbers& numbers);
   GrpcQuestions(const GrpcQuestions&) = delete;
   GrpcQuestions& operator=(const GrpcQuestions&) = delete;
   // Requires end().
@@ -42,8 +40,7 @@ class GrpcQuestions {
   // Whether a call's full method name names a question.
   [[nodiscard]] static bool is_question(const std::string& method);
   // For gRPC: the reactor of a call that is_question(). Refuses a question without a deadline, or with one
-  // too far away. Refuses one that comes while too many wait: in all, of strangers, or of strangers from its
-  // host.
+  // too far away. Refuses one that comes while too many wait.
   [[nodiscard]] grpc::ServerGenericBidiReactor* accept(grpc::GenericCallbackServerContext* context);
 
   void answer(QuestionId question, Result<std::string> answer);
@@ -59,22 +56,14 @@ class GrpcQuestions {
   void asked_over(QuestionId question, std::shared_ptr<void> remains);
   void answered_over(QuestionId question);
 
-  struct Incoming {
-    std::shared_ptr<IncomingQuestion> question;
-    std::string host;  // the host of a stranger; empty for another asker
-  };
-
   const NetworkSink sink_;
-  const Strangers strangers_;
+  QuestionNumbers& numbers_;
   std::mutex mutex_;
   std::condition_variable all_over_;
   // Guarded by mutex_.
   bool ending_ = false;
-  QuestionId last_;
   std::map<QuestionId, std::shared_ptr<OutgoingQuestion>> outgoing_;
-  std::map<QuestionId, Incoming> incoming_;
-  std::map<std::string, std::size_t> of_host_;  // strangers' questions that wait, by host
-  std::size_t strangers_waiting_ = 0;           // strangers' questions that wait, of all hosts
+  std::map<QuestionId, std::shared_ptr<IncomingQuestion>> incoming_;
   std::vector<std::shared_ptr<void>> remains_;  // channels, which must not be freed on gRPC's threads
 };
 

@@ -2,13 +2,8 @@
 #include "host/grpc/socket_options.h"
 
 #include <grpc/support/sync.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
 
-#include <cstring>
-
-#include "host/grpc/descriptors.h"
+#include "host/posix/door/listening.h"
 
 // gRPC's library exports its socket mutator; the header that declares it is not installed with it.
 using grpc_fd_usage = enum {
@@ -43,12 +38,8 @@ struct LaneMutator {
 
 Lane lane_of(grpc_socket_mutator* mutator) { return reinterpret_cast<LaneMutator*>(mutator)->lane; }
 
-// BBR on control would pace short bursts; cubic on bulk fills the bottleneck's queue, in which control then
-// waits. A process that may not choose keeps the system's choice.
 bool set_options(int fd, Lane lane) {
-  const char* const congestion = lane == Lane::kControl ? "cubic" : "bbr";
-  (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion,
-                   static_cast<socklen_t>(std::strlen(congestion)));
+  set_lane_options(fd, lane);
   return true;
 }
 
@@ -59,21 +50,8 @@ const grpc_socket_mutator_vtable kVtable{
     },
     [](grpc_socket_mutator* mutator) { delete reinterpret_cast<LaneMutator*>(mutator); },
     [](const grpc_mutate_socket_info* info, grpc_socket_mutator* mutator) {
-      // gRPC owns the descriptor; it sees that the connection has ended, and closes it.
-      const bool accepted = info->usage == GRPC_FD_SERVER_CONNECTION_USAGE;
-      if (accepted && is_among_last(info->fd)) (void)::shutdown(info->fd, SHUT_RDWR);
       return set_options(info->fd, lane_of(mutator));
     }};
-
-class LaneOption final : public grpc::ServerBuilderOption {
- public:
-  explicit LaneOption(Lane lane) : lane_(lane) {}
-  void UpdateArguments(grpc::ChannelArguments* arguments) override { set_socket_options(*arguments, lane_); }
-  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>*) override {}
-
- private:
-  Lane lane_;
-};
 
 }  // namespace
 
@@ -81,10 +59,6 @@ void set_socket_options(grpc::ChannelArguments& arguments, Lane lane) {
   auto* mutator = new LaneMutator{.base = {}, .lane = lane};  // gRPC's reference count owns it
   grpc_socket_mutator_init(&mutator->base, &kVtable);
   arguments.SetSocketMutator(&mutator->base);
-}
-
-std::unique_ptr<grpc::ServerBuilderOption> socket_options(Lane lane) {
-  return std::make_unique<LaneOption>(lane);
 }
 
 }  // namespace gossamer::host

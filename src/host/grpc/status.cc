@@ -3,10 +3,12 @@
 
 #include <gossamer/error.pb.h>
 
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
 #include "host/api/question.h"
+#include "host/posix/door/ask_messages.h"
 
 namespace gossamer::host {
 namespace {
@@ -29,35 +31,19 @@ grpc::StatusCode code_of(ErrorKind kind) {
 
 grpc::Status to_status(Error error, StatusUse use) {
   error = made_fit(std::move(error));
-  wire::ErrorMessage message;
-  message.set_kind(static_cast<std::uint32_t>(error.kind));
-  message.set_where(error.where);
-  message.set_what(error.what);
-  message.set_got(error.got);
-  message.set_expected(error.expected);
-  message.set_fix(error.fix);
   const auto code = use == StatusUse::kBusy ? grpc::StatusCode::RESOURCE_EXHAUSTED : code_of(error.kind);
-  return {code, error.message().substr(0, kMaxMessage), message.SerializeAsString()};
+  return {code, error.message().substr(0, kMaxMessage), to_message(error).SerializeAsString()};
 }
 
 Error to_error(const grpc::Status& status, const std::string& where) {
   CHECK(!status.ok());
   wire::ErrorMessage message;
   const auto code = status.error_code();
-  const bool read = !status.error_details().empty() && message.ParseFromString(status.error_details()) &&
-                    message.kind() >= static_cast<std::uint32_t>(ErrorKind::kFailed) &&
-                    message.kind() <= static_cast<std::uint32_t>(ErrorKind::kRefused);
+  const bool parsed = !status.error_details().empty() && message.ParseFromString(status.error_details());
+  const auto error = parsed ? read_error(message, where) : std::nullopt;
   // The details of other services are messages too, which may look like this one.
-  const bool ours = read && (code == code_of(static_cast<ErrorKind>(message.kind())) ||
-                             code == grpc::StatusCode::RESOURCE_EXHAUSTED);
-  if (ours) {
-    return made_fit({.kind = static_cast<ErrorKind>(message.kind()),
-                     .where = message.where().empty() ? where : message.where(),
-                     .what = message.what(),
-                     .got = message.got(),
-                     .expected = message.expected(),
-                     .fix = message.fix()});
-  }
+  const bool ours = error && (code == code_of(error->kind) || code == grpc::StatusCode::RESOURCE_EXHAUSTED);
+  if (ours) return *error;
   return made_fit(
       {.where = where,
        .what = "the question failed: " + status.error_message(),

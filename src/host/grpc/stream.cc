@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/grpc/stream.h"
 
-#include <arpa/inet.h>
 #include <grpcpp/security/auth_context.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 
 #include "base/check.h"
 #include "host/grpc/call.h"
+#include "host/posix/door/peer_address.h"
 
 namespace gossamer::host {
 namespace {
@@ -84,22 +84,9 @@ std::string certificate_name(const grpc::AuthContext* context) {
 }
 
 std::string host_of(const std::string& peer) {
-  constexpr std::string_view kIpv6 = "ipv6:";
-  const std::string host = peer.substr(0, peer.rfind(':'));
-  if (!host.starts_with(kIpv6)) return host;
-  // An IPv6 address stands in brackets, which are escaped as in a URI, perhaps with a zone behind a '%'.
-  std::string address = host.substr(kIpv6.size());
-  for (const std::string_view bracket : {"%5B", "["}) {
-    if (address.starts_with(bracket)) address.erase(0, bracket.size());
-  }
-  address.resize(std::min(address.find_first_of("%]"), address.size()));
-  in6_addr bytes{};
-  if (::inet_pton(AF_INET6, address.c_str(), &bytes) != 1) return host;
-  constexpr std::size_t kNetworkBytes = 8;
-  std::fill(std::begin(bytes.s6_addr) + kNetworkBytes, std::end(bytes.s6_addr), 0);
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  ::inet_ntop(AF_INET6, &bytes, text.data(), text.size());
-  return std::string(kIpv6) + text.data() + "/64";
+  const auto address = read_peer(peer);
+  if (!address || is_ipv4(*address)) return peer.substr(0, peer.rfind(':'));
+  return "ipv6:" + address_text(host_of(*address)) + "/64";
 }
 
 GrpcStream::GrpcStream(ConnectionId id, std::string where, NetworkSink sink, Finished finished)

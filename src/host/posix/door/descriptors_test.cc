@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/grpc/descriptors.h"
+#include "host/posix/door/descriptors.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -33,13 +33,7 @@ TEST_F(Descriptors, Wanted) {
   EXPECT_EQ(raised, std::min<rlim_t>(kWantedDescriptors, before_.rlim_max));
   want_descriptors();
   EXPECT_EQ(now(), raised);
-}
-
-// Three quarters of the limit that holds now are for connections.
-TEST_F(Descriptors, Last) {
-  limit(1000);
-  EXPECT_FALSE(is_among_last(749));
-  EXPECT_TRUE(is_among_last(750));
+  EXPECT_EQ(descriptor_limit(), raised);
 }
 
 }  // namespace

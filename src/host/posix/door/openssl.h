@@ -49,7 +49,4 @@ template <class Write>
   return pem([certificate](BIO* bio) { return PEM_write_bio_X509(bio, certificate); });
 }
 
-// SHA-256, 64 hex digits; empty if OpenSSL cannot.
-[[nodiscard]] std::string fingerprint_of(const X509* certificate);
-
 }  // namespace gossamer::host
