@@ -30,6 +30,7 @@ class Fleet:
         self.run = self.path("run")
         self.processes = []
         self.members = {}
+        self.through = ()  # a command that execs each process
         case.addCleanup(self.end)
 
     def path(self, *parts):
@@ -44,7 +45,7 @@ class Fleet:
 
     def start(self, *arguments, machine=1):
         with self.on(machine):
-            process = program.Running(*arguments, environment=self.environment(machine))
+            process = program.Running(*arguments, environment=self.environment(machine), through=self.through)
         self.processes.append(process)
         return process
 
