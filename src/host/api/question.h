@@ -22,7 +22,8 @@ using QuestionId = StrongId<struct QuestionIdTag>;
 
 inline constexpr std::size_t kMaxQuestionBytes = std::size_t{1} << 20;  // there, and back
 inline constexpr std::size_t kMaxWaitingQuestions = 1024;  // of one Network: asked, and to be answered, each
-// Limits on questions of strangers that wait for an answer: in all, and from one host.
+// Limits on questions of strangers that wait for an answer: in all, and from one host. A process with few
+// descriptors has fewer.
 inline constexpr std::size_t kMaxStrangersQuestions = 768;
 inline constexpr std::size_t kMaxFromOneHost = 256;
 inline constexpr Duration kMaxQuestionTime{60'000'000'000};

@@ -113,7 +113,7 @@ class Door {
   void turn_out(GuestId id);
   // Forgets a guest that stays with gRPC.
   void let_go(GuestId id);
-  bool watch(int operation, int socket, std::uint32_t events, std::uint64_t key) const;
+  [[nodiscard]] bool watch(int operation, int socket, std::uint32_t events, std::uint64_t key) const;
 
   const Options options_;
   QuestionNumbers& numbers_;

@@ -286,6 +286,7 @@ TEST_F(DoorTest, OutOfDescriptors) {
   const FewDescriptors few(10);
   for (const Descriptor& guest : guests) connect(guest);
   for (std::size_t i = 0; i < 40; ++i) EXPECT_TRUE(closed(guests[i])) << i;
+  for (std::size_t i = 45; i < 50; ++i) EXPECT_FALSE(closed(guests[i], 0)) << i;
   connect(asker);
   EXPECT_EQ(*echo(std::move(asker)), "hello");
 }

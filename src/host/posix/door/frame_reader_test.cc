@@ -12,7 +12,7 @@ using Frame = FrameReader::State;
 
 // However a message is cut into two, it arrives; it is there with its last byte, and not before.
 TEST(FrameReader, AnyCut) {
-  for (const std::size_t size : {0, 1, 5, 300}) {
+  for (const std::size_t size : {0U, 1U, 5U, 300U}) {
     const std::string message(size, 'm');
     const std::string frame = framed(message);
     EXPECT_EQ(frame.size(), size + 4);
