@@ -77,7 +77,7 @@ class GrpcNetwork final : public Network {
    public:
     Service(GrpcNetwork& network, Lane lane) : network_(network), lane_(lane) {}
     grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
-      network_.door_->shown(door_number, context->peer());
+      network_.door_now_.load()->shown(door_number, context->peer());
       return network_.accept(context, lane_);
     }
     // The listener's number at the door; written before the first connection.
@@ -117,7 +117,8 @@ class GrpcNetwork final : public Network {
   GrpcQuestions questions_;
   std::unique_ptr<StrangerQuestions> strangers_questions_;  // where this process is a stranger
   std::mutex door_mutex_;                                   // of the next; taken by listen() alone
-  std::unique_ptr<Door> door_;  // made before the first listener, and kept behind the last
+  std::unique_ptr<Door> door_;             // made before the first listener, and kept behind the last
+  std::atomic<Door*> door_now_ = nullptr;  // the same, for any thread
 
   std::mutex mutex_;
   std::condition_variable all_finished_;
@@ -193,6 +194,7 @@ Result<void> GrpcNetwork::open_door() {
       {.credentials = credentials_, .limits = door_limits(descriptor_limit()), .sink = sink_}, numbers_);
   if (!opened.ok()) return opened.error();
   door_ = *std::move(opened);
+  door_now_ = door_.get();
   return {};
 }
 
@@ -333,7 +335,7 @@ QuestionId GrpcNetwork::ask(const Endpoint& to, Question question) {
 }
 void GrpcNetwork::answer(QuestionId question, Result<std::string> answer) {
   // Each drops an answer to a question that it does not have.
-  if (door_ != nullptr) door_->answer(question, answer);
+  if (Door* const door = door_now_) door->answer(question, answer);
   questions_.answer(question, std::move(answer));
 }
 
