@@ -192,10 +192,10 @@ Result<ExitStatus> join(Context& context, const JoinFlags& flags) {
   if (options->memory_bytes == 0) options->memory_bytes = host.compute.memory_limit_bytes();
 
   const std::string directory = absolute_path(options->directory.path);
-  auto node = commands::start_member(host, context.engines, std::move(*options), directory);
-  if (!node.ok()) return node.error();
+  auto member = commands::JoiningMember::start(host, context.engines, std::move(*options), directory);
+  if (!member.ok()) return member.error();
   const host::PosixSignals signals;  // up to here, Ctrl-C ends the process at once
-  if (auto done = (*node)->run(signals); !done.ok()) return done.error();
+  if (auto done = member->run(signals); !done.ok()) return done.error();
   return signals.stop_requested() ? 128 + signals.signal_number() : 0;
 }
 

@@ -22,19 +22,37 @@ std::vector<node::ConfiguredEngine::Kind> kinds(const EngineList& engines, const
 
 }  // namespace
 
-Result<std::unique_ptr<node::MemberNode>> start_member(const run::NodeHost& host, const EngineList& engines,
-                                                       node::MemberOptions options, std::string directory) {
-  const std::string program = options.program;
-  return node::MemberNode::start(
-      host, std::move(options), [&](cluster::MemberProcess& process, NodeId self, node::Aside aside) {
+Result<JoiningMember> JoiningMember::start(const run::NodeHost& host, const EngineList& engines,
+                                           node::MemberOptions options, std::string directory) {
+  JoiningMember member(host, engines, std::move(options), std::move(directory));
+  if (auto begun = member.begin(); !begun.ok()) return begun.error();
+  return member;
+}
+
+// The one before listens where the next one will, and its threads use the directory: it ends first.
+Result<void> JoiningMember::begin() {
+  node_.reset();
+  auto node = node::MemberNode::start(
+      *host_, options_, [this](cluster::MemberProcess& process, NodeId self, node::Aside aside) {
         return std::make_unique<node::ConfiguredEngine>(
-            host.disk, process,
+            host_->disk, process,
             node::ConfiguredEngine::Options{
-                .kinds = kinds(engines, {.host = host, .process = process, .self = self}),
-                .program = program,
-                .supply = {.directory = std::move(directory), .seed = self.value},
+                .kinds = kinds(*engines_, {.host = *host_, .process = process, .self = self}),
+                .program = options_.program,
+                .supply = {.directory = directory_, .seed = self.value},
                 .aside = std::move(aside)});
       });
+  if (!node.ok()) return node.error();
+  node_ = *std::move(node);
+  return {};
+}
+
+Result<void> JoiningMember::run(const host::PosixSignals& signals) {
+  for (;;) {
+    auto done = node_->run(signals);
+    if (!done.ok() || !node_->begins_anew() || signals.stop_requested()) return done;
+    if (auto begun = begin(); !begun.ok()) return begun;
+  }
 }
 
 }  // namespace gossamer::commands

@@ -31,7 +31,9 @@ void ConfiguredEngine::on(const cluster::ProcessEvent& event, Instant now) {
   } else if (stop != nullptr) {
     leave(stop->reason, now);
   }
-  if (stop != nullptr && supply_ != nullptr) supply_->run_over();
+  // A member that leaves by itself may come back, and needs its files again.
+  const cluster::Member* const member = process_.member();
+  if (stop != nullptr && supply_ != nullptr && member != nullptr && member->stop()) supply_->run_over();
   if (!std::holds_alternative<cluster::LifeEnded>(event)) return;
   life_.reset();
   told_ = false;

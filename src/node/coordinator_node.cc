@@ -14,6 +14,7 @@
 #include "host/posix/route.h"
 #include "host/posix/sqlite_store.h"
 #include "node/admission/random_text.h"
+#include "node/anew_store.h"
 
 namespace gossamer::node {
 namespace {
@@ -230,6 +231,10 @@ cluster::CoordinatorProcess::Options CoordinatorNode::process_options() const {
 Result<void> CoordinatorNode::listen() {
   auto store = open_store();
   if (!store.ok()) return store.error();
+  if (options_.anew) {
+    *store = std::make_unique<AnewStore>(
+        *std::move(store), AnewStore::Begin{.step = *options_.anew, .tracks = options_.tracks.size()});
+  }
   own_.shared = (*store)->lead_time().has_value();
   network_ = host::make_grpc_network(credentials_.own.credentials, [this](host::NetworkEvent event) {
     const host::EventSource source = host::source_of(event);
@@ -373,6 +378,12 @@ std::optional<Instant> CoordinatorNode::work() {
 
 bool CoordinatorNode::ended() const {
   return process_->coordinator() != nullptr && process_->coordinator()->stopped();
+}
+
+bool CoordinatorNode::emptied() const {
+  const cluster::Coordinator* const coordinator = process_->coordinator();
+  return coordinator != nullptr && coordinator->installed() != Epoch() &&
+         coordinator->view().members().empty();
 }
 
 Result<void> CoordinatorNode::run(const std::function<bool()>& stop) {

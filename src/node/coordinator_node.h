@@ -60,6 +60,10 @@ class CoordinatorNode {
   [[nodiscard]] Result<void> run(const std::function<bool()>& stop);
   // Whether all members have left the run for good, whatever the reason. Nothing leads this run again.
   [[nodiscard]] bool ended() const;
+  // Whether it leads. What its directory says of the run is in the store, too, from then on.
+  [[nodiscard]] bool leads() const { return led_; }
+  // Whether members have worked, and none of them is left: what they held is in their checkpoints alone.
+  [[nodiscard]] bool emptied() const;
   // Whether members are told to leave, and some have not left yet.
   [[nodiscard]] bool stopping() const { return stopping_ && !ended(); }
 
@@ -110,7 +114,7 @@ class CoordinatorNode {
   // The store's call under way, as its index in StoreCall, and the last one that failed with the reason.
   std::size_t call_ = 0;
   std::optional<std::pair<std::size_t, std::string>> store_fails_;
-  std::unique_ptr<host::DirectoryLock> lock_;
+  std::shared_ptr<host::DirectoryLock> lock_;
   std::unique_ptr<cluster::CoordinatorProcess> process_;
   std::unique_ptr<MetricsEndpoint> metrics_;
   // Threads of these objects post to the loop, so they end first.

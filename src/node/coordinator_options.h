@@ -24,6 +24,9 @@ struct CoordinatorOptions {
   std::string directory;  // absolute path
   std::string state;      // STATE of this machine (places.h)
   bool resume = false;
+  // The directory's run begins anew: all steps before this one are done, and no member has anything of the
+  // run. Credentials, tokens and numbers stay (anew_store.h). Needs `resume`.
+  std::optional<StepNumber> anew = {};
   // Where it listens for control. Bulk listens at the next port, or at a free one for port 0.
   // Nothing: where it listened before.
   std::optional<host::Endpoint> listen;

@@ -221,6 +221,10 @@ void MemberNode::tell(const cluster::ProcessEvent& event) {
     why_not_yet_.clear();
     log("begun", fmt::format("incarnation {} of {}", incarnation_.value, options_.name));
     keep_coordinators(begun->coordinators);
+    if (!configuration_) configuration_ = begun->configuration;
+    if (*configuration_ == begun->configuration) return;
+    begins_anew_ = true;
+    log_.remark(LogLevel::kInfo, epoch(), "the run has begun anew; joining again");
   } else if (const auto* const ended = std::get_if<cluster::LifeEnded>(&event)) {
     const std::string why = ended->error ? ended->error->message() : "left the run";
     log(ended->again ? "fenced" : "ended", ended->again ? why + "; joining again" : why);
@@ -282,6 +286,7 @@ std::optional<Instant> MemberNode::work(const host::PosixSignals& signals) {
   for (auto events = process_->take_events(); !events.empty(); events = process_->take_events()) {
     for (const cluster::ProcessEvent& event : events) {
       tell(event);
+      if (begins_anew_) return std::nullopt;
       engine_->on(event, now);
     }
   }
@@ -305,10 +310,11 @@ Result<void> MemberNode::run(const host::PosixSignals& signals) {
             [this] {
               // While it leaves, there may be no coordinator left that could give it a new life.
               const bool given_up = drain_deadline_ && process_->member() == nullptr;
-              return process_->done() || given_up;
+              return process_->done() || given_up || begins_anew_;
             });
   if (log_.first_error())
     log_.remark(LogLevel::kWarning, epoch(), "events were lost: " + log_.first_error()->message());
+  if (begins_anew_) return {};
   if (failure_) return *failure_;
   if (engine_->failure()) return *engine_->failure();
   return {};

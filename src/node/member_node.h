@@ -65,6 +65,9 @@ class MemberNode {
   // Runs until the node has left: because the run ended, because a signal asked it to give its part away, or
   // because it was refused. A fenced node begins again.
   [[nodiscard]] Result<void> run(const host::PosixSignals& signals);
+  // After run(): whether the run has begun anew from a checkpoint, with another configuration. What the
+  // engine was made of is of no use then. Another node with the same options takes this one's place.
+  [[nodiscard]] bool begins_anew() const { return begins_anew_; }
 
  private:
   MemberNode(const run::NodeHost& host, MemberOptions options);
@@ -97,7 +100,9 @@ class MemberNode {
   std::string advertised_;              // address of the last life
   membership::Listening listening_;
   Instant next_look_;
-  Incarnation incarnation_;  // incarnation of the last life
+  Incarnation incarnation_;                        // incarnation of the last life
+  std::optional<std::string> configuration_ = {};  // of the first life
+  bool begins_anew_ = false;
   NodeLog log_;
   EventLoop loop_;
   std::optional<Error> failure_;

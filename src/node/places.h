@@ -65,10 +65,10 @@ struct RunAddress {
 [[nodiscard]] Result<void> note_coordinator(host::Disk& disk, const std::string& state, std::uint16_t port,
                                             const std::string& directory);
 
-// A directory that this process holds alone.
+// A directory that this process holds alone, as long as one of the copies is there.
 struct OwnDirectory {
   std::string path;
-  std::unique_ptr<host::DirectoryLock> lock;
+  std::shared_ptr<host::DirectoryLock> lock;
 };
 // Makes the directory if it is not there, and takes its lock. kRefused while another process holds it.
 [[nodiscard]] Result<OwnDirectory> take_directory(host::Disk& disk, const std::string& path);

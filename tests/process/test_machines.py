@@ -211,8 +211,8 @@ class Machines(test_training.WithData):
         return any(event["event"] == "checkpoint_written" for event in self.events())
 
     # The run's directory names its coordinator for status, token and stop. stop ends all with status 0 once all
-    # machines have delivered their parts. After --resume other machines, in another number, go on from there. They
-    # train what one process trains.
+    # machines have delivered their parts. After --resume other machines, in another number, go on from there, and one
+    # of before with what it has. They train what one process trains. The token is that of before.
     def test_stop_and_resume(self):
         steps = 1500
         want, want_weights = self.train_alone(steps)
@@ -234,9 +234,8 @@ class Machines(test_training.WithData):
         self.assertFalse(os.path.exists(f"{self.run_directory}/model"))
         before, address = self.token, self.address
         leader = self.lead("--resume", steps=steps, first=3)
-        self.assertNotEqual(self.token, before)
-        self.assertEqual(self.address, address)
-        for name in ("three", "four", "five"):
+        self.assertEqual((self.token, self.address), (before, address))
+        for name in ("three", "four", "one"):
             self.join(name)
         self.expect_model(leader, want, want_weights)
         self.assertEqual([event["event"] for event in self.events()].count("resumed"), 1)
@@ -278,8 +277,8 @@ class Machines(test_training.WithData):
             self.assertEqual(self.members[name].finish().status, 0, name)
         self.assertTrue(self.has_checkpoint())
 
-    # All machines and the coordinator are killed. Led on, the run ends with an error, because the steps since the last
-    # checkpoint are nowhere. Resumed once more it goes on from there.
+    # All machines and the coordinator are killed. The steps since the last checkpoint are nowhere. Led on with the same
+    # machines, the run finds that out and begins anew from there, in the same processes.
     def test_all_are_killed(self):
         steps = 1500
         want, want_weights = self.train_alone(steps)
@@ -294,12 +293,30 @@ class Machines(test_training.WithData):
         leader = self.lead("--resume", every, steps=steps, first=2)
         for name in ("one", "two"):
             self.join(name)
-        ended = leader.finish()
-        self.assertEqual(ended.status, 1, ended.err)
-        self.assertIn("is lost", ended.err)
-        leader = self.lead("--resume", every, steps=steps, first=2)
-        for name in ("three", "four"):
+        self.expect_model(leader, want, want_weights)
+        self.assertEqual(len([event for event in self.events() if event["event"] == "waits_for_members"]), 1)
+        for name in ("one", "two"):
+            self.assertEqual(self.members[name].finish().status, 0, name)
+
+    # All machines leave in order, at once or not, and come back. The coordinator waits for them, and they train what one
+    # process trains without a pause: no step is done anew, and each has its line.
+    def test_all_leave_and_return(self):
+        steps = 1500
+        want, want_weights = self.train_alone(steps)
+        leader = self.lead(steps=steps, first=2)
+        for name in ("one", "two"):
             self.join(name)
+        for times in (1, 2):
+            self.wait_for_steps((self.status()["step"] or 0) + 50)
+            for name in ("one", "two"):
+                self.members[name].signal(signal.SIGTERM)
+            for name in ("one", "two"):
+                self.assertEqual(self.members[name].finish().status, 143, name)
+            waits = "waits_for_members"
+            self.wait_for(waits, lambda: len([one for one in self.events() if one["event"] == waits]) == times)
+            self.assertEqual([one["steps_lost"] for one in self.events() if one["event"] == waits], [0] * times)
+            for name in ("one", "two"):
+                self.join(name)
         self.expect_model(leader, want, want_weights)
 
     # The coordinator is killed after the last step, while machines leave. What they have delivered is not lost: `--resume`

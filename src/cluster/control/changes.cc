@@ -241,9 +241,36 @@ void Changes::fall_short(const Cause& cause) {
   release_the_leaving(cause);
 }
 
+namespace {
+
+// Nobody serves any more, and those that drain have all that the run has learnt.
+bool all_drain(const LedRun& run) {
+  return run.installed.epoch() != 0 && !run.view.members().empty() &&
+         std::ranges::all_of(run.view.members(),
+                             [](const auto& one) { return one.second.state() == membership::DRAINING; });
+}
+
+// Members for a placement. If all drain, those that hold something keep it until another member serves.
+std::vector<placement::Member> members_to_place(const LedRun& run, Instant now) {
+  std::vector<placement::Member> members = placeable(run, now);
+  if (!all_drain(run)) return members;
+  const auto holds = [&run](const placement::Member& member) {
+    return std::ranges::any_of(run.holdings,
+                               [&](const auto& one) { return one.second.value == member.id.value; });
+  };
+  const bool any = std::ranges::any_of(members, holds);
+  for (placement::Member& member : members) {
+    if (!any || holds(member)) member.service = placement::Service::kServing;
+  }
+  return members;
+}
+
+}  // namespace
+
 // Lets leaving members go while nobody is joining. They would wait for ever for somebody to take their part
-// over.
+// over. While members work, those are let go only if all drain: no other member is kept from its steps then.
 void Changes::release_the_leaving(const Cause&) {
+  if (phase_ == Phase::kSettled && !all_drain(run_)) return;
   const auto joins = [](const auto& one) { return one.second.record.state() == membership::JOINING; };
   if (std::any_of(run_.members.begin(), run_.members.end(), joins)) return;
   for (const auto& [node, member] : run_.members) {
@@ -255,6 +282,8 @@ void Changes::release_the_leaving(const Cause&) {
   }
 }
 
+// If all members drain, they work on until another one serves. If none joins, they are released, and agree on
+// the step after which all save what they hold: at rest they may be a step apart.
 void Changes::decide(const Cause& cause) {
   const Instant now = cause.now;
   freeze_deadline_.reset();
@@ -262,10 +291,10 @@ void Changes::decide(const Cause& cause) {
       std::count_if(run_.view.members().begin(), run_.view.members().end(),
                     [](const auto& one) { return one.second.state() == membership::SERVING; });
   const std::size_t needed = run_.installed.epoch() == 0 ? options_.first_members : 1;
-  if (static_cast<std::size_t>(serving) < needed) {
+  if (static_cast<std::size_t>(serving) < needed && !all_drain(run_)) {
     advance(Event::kTooLittle, {.now = now, .text = fmt::format("{} of {} members serve", serving, needed)});
   } else {
-    const auto placed = placement::place(things_with_copies(workload_, reports_), placeable(run_, now),
+    const auto placed = placement::place(things_with_copies(workload_, reports_), members_to_place(run_, now),
                                          current_placement(run_), options_.placement);
     const bool announced = options_.view_change == ViewChange::kAnnounced && run_.installed.epoch() != 0;
     if (!placed.ok()) {
@@ -277,6 +306,7 @@ void Changes::decide(const Cause& cause) {
       advance(Event::kPlaced, {.now = now, .placed = &placed->placement});
     }
   }
+  if (phase_ == Phase::kSettled) release_the_leaving(cause);
   if (change_wanted_) advance(Event::kWaited, {.now = now});
 }
 

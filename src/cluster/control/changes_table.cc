@@ -57,6 +57,8 @@ struct Changes::Table {
                                    "let the engine decide, persist placement and decision, send `Install`"};
   static constexpr Action kReleaseTheLeaving{&Changes::release_the_leaving,
                                              "send `Released` to draining members, if none joins"};
+  static constexpr Action kReleaseTheLast{&Changes::release_the_leaving,
+                                          "send `Released`, if all members drain and none joins"};
   static constexpr Action kRebalance{&Changes::rebalance, "look for a better placement"};
   static constexpr Action kInstallAgain{&Changes::install_again,
                                         "send the last `Install`, if the member lacks it"};
@@ -69,7 +71,7 @@ struct Changes::Table {
   static constexpr Phase kShort = Phase::kShort;
   static constexpr Phase kStopping = Phase::kStopping;
 
-  static constexpr std::array<Transition, 26> kRows{{
+  static constexpr std::array<Transition, 28> kRows{{
       {kSettled, Event::kTakenUp, kFreezing, kBeginChange, "members may know of that epoch"},
       {kSettled, Event::kWanted, kFreezing, kBeginChange, "nothing else is under way"},
       {kSettled, Event::kWaited, kFreezing, kBeginChange, "its turn has come"},
@@ -77,6 +79,9 @@ struct Changes::Table {
       {kSettled, Event::kRebalanceDue, kSettled, kRebalance, "members become faster and slower"},
       {kSettled, Event::kPays, kFreezing, kBeginChange, "things move while all members rest"},
       {kSettled, Event::kHere, kSettled, kInstallAgain, "a link may have lost it"},
+      {kSettled, Event::kJoiningFenced, kSettled, kReleaseTheLast,
+       "draining members wait for nobody any more"},
+      {kSettled, Event::kIntroduced, kSettled, kReleaseTheLast, "a link may have lost it"},
       {kSettled, Event::kStop, kStopping, kEndRun, "the next coordinator must know"},
       {kSettled, Event::kStopFound, kStopping, kBeginStop, "the coordinator before was told"},
       {kFreezing, Event::kWanted, kFreezing, kLetWait, "members that come or go in order wait for `Install`"},

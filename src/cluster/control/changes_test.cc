@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <vector>
 
 #include "base/test_generated_block.h"
@@ -109,6 +110,91 @@ TEST_F(ChangesTest, FallsShort) {
   EXPECT_TRUE(rest(second));
   EXPECT_EQ(changes_.phase(), Phase::kSettled);
   EXPECT_EQ(changes_.shortage(), "");
+}
+
+// Claim: if all members drain and none joins, they get a view in which they keep what they hold, and then
+// they are released. So they can agree on a step after which they save. A member that holds nothing gets
+// nothing.
+TEST_F(ChangesTest, TheLastLeave) {
+  LedMember& first = come(10);
+  changes_.ready(first, {});
+  EXPECT_TRUE(rest(first));
+  LedMember& second = come(11);
+  changes_.ready(second, {});
+  EXPECT_TRUE(rest(first));
+  EXPECT_TRUE(rest(second));
+  changes_.drain(second, {});
+  EXPECT_TRUE(rest(first));
+  EXPECT_TRUE(rest(second));
+  around_.store();
+  EXPECT_EQ(around_.said(ToMember::kReleased), 0) << "another member serves";
+  around_.messages.clear();
+  changes_.drain(first, {});
+  EXPECT_TRUE(rest(first));
+  EXPECT_TRUE(rest(second));
+  EXPECT_EQ(changes_.phase(), Phase::kSettled);
+  for (const auto& [thing, node] : around_.run.holdings) EXPECT_EQ(node, NodeId(10)) << thing.value;
+  EXPECT_EQ(around_.run.holdings.size(), 2U);
+  around_.store();
+  std::vector<ToMember::KindCase> said;
+  for (const auto& [to, message] : around_.messages) {
+    if (to.node == NodeId(10)) said.push_back(message.kind_case());
+  }
+  EXPECT_EQ(said, (std::vector{ToMember::kChange, ToMember::kInstall, ToMember::kReleased}));
+}
+
+// Claim: members that all drain work on while another one joins. If it is lost, they are released; if it
+// serves, it gets what they hold.
+TEST_F(ChangesTest, TheLastWaitForWhoJoins) {
+  for (const bool serves : {true, false}) {
+    SCOPED_TRACE(serves);
+    TestLeadership around;
+    Books books{around.shared(), Records{}, {}};
+    Changes changes{around.shared(), books};
+    changes.take_up({}, {});
+    const auto rest_all = [&] {
+      for (const auto& [node, record] : std::map(around.run.view.members())) {
+        membership::Frozen said;
+        said.set_epoch(around.run.view.epoch().value);
+        if (changes.awaits(peer_of(record), said)) changes.rests(around.run.members.at(node), said, {});
+      }
+      around.store();
+    };
+    LedMember& last = around.add(10, membership::JOINING);
+    changes.here(last, {}, {});
+    changes.ready(last, {});
+    rest_all();
+    LedMember& joins = around.add(11, membership::JOINING);
+    changes.here(joins, {}, {});
+    changes.drain(last, {});
+    rest_all();
+    EXPECT_EQ(changes.phase(), Phase::kSettled) << "it works on";
+    EXPECT_EQ(around.said(ToMember::kReleased), 0);
+    if (serves) {
+      changes.ready(joins, {});
+      rest_all();
+      EXPECT_EQ(around.run.holdings.at(placement::ThingId(0)), NodeId(11));
+    } else {
+      const net::PeerId gone = peer_of(joins.record);
+      around.run.members.erase(gone.node);
+      changes.gone(gone);
+      changes.fenced(Changes::Fenced::kJoining, {});
+      around.store();
+      EXPECT_EQ(around.said(ToMember::kReleased), 1);
+    }
+  }
+}
+
+// Claim: another coordinator releases the last members again, as the word of the one before may not have
+// left.
+TEST_F(ChangesTest, TheLastAreReleasedAgain) {
+  LedMember& last = around_.add(10, membership::DRAINING);
+  around_.run.installed.set_epoch(around_.run.view.epoch().value);
+  around_.run.holdings = {{placement::ThingId(0), NodeId(10)}, {placement::ThingId(1), NodeId(10)}};
+  changes_.here(last, {}, {});
+  changes_.introduced(last, {});
+  around_.store();
+  EXPECT_EQ(around_.said(ToMember::kReleased), 1);
 }
 
 // Claim: the view of a run that ends changes no more, and every member is asked to leave.

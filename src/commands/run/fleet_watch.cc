@@ -26,7 +26,7 @@ FleetWatch::FleetWatch(const run::NodeHost& host, const run::RunPaths& paths, Le
                .start = options.start,
                .keeps_start = !options.delivered.empty(),
                .delivered = options.delivered}),
-      begin_(host.clock.now()) {}
+      begin_(options.began.value_or(host.clock.now())) {}
 
 std::optional<std::string> FleetWatch::over() {
   if (over_ || host_.clock.now() < next_look_) return over_;

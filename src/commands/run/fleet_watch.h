@@ -31,6 +31,7 @@ class FleetWatch {
     std::size_t members = 1;  // things are cut for so many
     // The directory of what members elsewhere deliver. Empty: all members are this process's own.
     std::string delivered = {};
+    std::optional<Instant> began = {};  // since when its time counts; nothing: since now
   };
   // All that it borrows outlives it.
   FleetWatch(const run::NodeHost& host, const run::RunPaths& paths, LedTraining& training,

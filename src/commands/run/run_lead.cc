@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "commands/engine/loss_watch.h"
 #include "host/api/durable_directories.h"
 #include "host/api/files.h"
 #include "node/admission/credentials.h"
@@ -134,13 +135,24 @@ Result<RunLead::Before> RunLead::fleet_before() const {
   if (!ended.ok()) return ended.error();
   const auto known = node::has_membership(host_.disk, directory);
   if (!known.ok()) return known.error();
-  const bool alive = *known && !*ended && file->nodes == 0;
-  return Before{.file = *std::move(file), .start = *start, .goes_on = alive && !options_.own};
+  const bool from_anywhere = *known && file->nodes == 0;
+  return Before{.file = *std::move(file),
+                .start = *start,
+                .goes_on = from_anywhere && !*ended && !options_.own,
+                .has_authority = from_anywhere};
+}
+
+// The authority of a run whose members come from anywhere stays, with what it has promised: certificates,
+// tokens, and the numbers in the store. Members of before join the next fleet with what they have.
+Result<void> RunLead::begin_anew(const Before& before) {
+  if (!before.has_authority || options_.own) return begin_from_nothing();
+  remove_delivered(host_.disk, paths_);
+  return host::make_durable_directories(host_.disk, paths_.parts());
 }
 
 // What nodes had in their directories goes at once, under another name. A half of it would look like a fleet
 // that can be led on.
-Result<void> RunLead::begin_anew() {
+Result<void> RunLead::begin_from_nothing() {
   const std::string nodes = nodes_directory(paths_.root);
   const std::string old = nodes + ".old";
   const auto there = host_.disk.exists(nodes);
@@ -161,37 +173,80 @@ Result<DoneSteps> RunLead::train(const run::RunPaths& paths, LedTraining& traini
   if (!before.ok()) return before.error();
   node::CoordinatorOptions options = options_.lead;
   options.resume = before->goes_on;
-  if (before->goes_on) return lead_from(std::move(options), before->start, training, hooks);
+  if (before->goes_on) return lead_fleets(std::move(options), before->start, training, hooks);
   auto trained = trained_by_others(*before, training, hooks);
   if (!trained.ok()) return trained.error();
   if (trained->has_value()) return **std::move(trained);
   const auto start = training.find_start(hooks.events);
   if (!start.ok()) return start.error();
-  if (start->trained) {
-    auto done = training.take_trained(hooks);
-    cost_.nodes = std::max<std::size_t>(1, training.parts());
-    return done;
-  }
+  if (start->trained) return take_trained(training, hooks);
   tell_start(host_, start->from, hooks);
   if (!options_.own && before->file.nodes == 0) stay_where_it_was(options);
-  if (auto made = begin_anew(); !made.ok()) return made.error();
-  return lead_from(std::move(options), start->from.next_step, training, hooks);
+  if (auto made = begin_anew(*before); !made.ok()) return made.error();
+  if (before->has_authority && !options_.own) {
+    options.resume = true;
+    options.anew = start->from.next_step;
+  }
+  return lead_fleets(std::move(options), start->from.next_step, training, hooks);
 }
 
-Result<DoneSteps> RunLead::lead_from(node::CoordinatorOptions options, StepNumber start,
-                                     LedTraining& training, const engine::TrainHooks& hooks) {
-  const auto led =
+Result<DoneSteps> RunLead::take_trained(LedTraining& training, const engine::TrainHooks& hooks) {
+  auto done = training.take_trained(hooks);
+  cost_.nodes = std::max<std::size_t>(1, training.parts());
+  return done;
+}
+
+// Leads a fleet, and when no member of it is left the next one, from the newest checkpoint. What they cost is
+// counted from the first one on.
+Result<DoneSteps> RunLead::lead_fleets(node::CoordinatorOptions options, StepNumber start,
+                                       LedTraining& training, const engine::TrainHooks& hooks) {
+  first_ = {.at = host_.clock.now(), .from = began_with(training, start)};
+  for (;;) {
+    auto done = lead_from(options, start, training, hooks);
+    if (!done.ok()) return done.error();
+    if (done->has_value()) {
+      (*done)->cost_before = first_.from.cost;
+      (*done)->resumed_at = first_.from.next_step > StepNumber() ? std::optional(first_.from.next_step)
+                                                                 : std::optional<StepNumber>();
+      return **std::move(done);
+    }
+    const auto found = training.find_start(hooks.events);
+    if (!found.ok()) return found.error();
+    if (found->trained) return take_trained(training, hooks);
+    start = found->from.next_step;
+    if (auto made = begin_anew({.file = {}, .start = start, .has_authority = true}); !made.ok())
+      return made.error();
+    const std::uint64_t lost = told_steps_ - std::min(told_steps_, start.value);
+    host_.say(fmt::format("the run waits for members, and goes on at step {}{}", start.value,
+                          lost > 0 ? fmt::format(": {} steps are done anew", lost) : ""));
+    hooks.events("waits_for_members", {{"step", start.value}, {"steps_lost", lost}});
+    options.resume = true;
+    options.anew = start;
+    options.listen.reset();  // where it listens already
+    options.first_members = 1;
+  }
+}
+
+// Nothing: no member of this fleet is left, and the run goes on with another one.
+Result<std::optional<DoneSteps>> RunLead::lead_from(const node::CoordinatorOptions& wanted, StepNumber start,
+                                                    LedTraining& training, const engine::TrainHooks& hooks) {
+  auto led =
       training.lead({.members = members_in_mind(), .one_machine = options_.own.has_value(), .start = start});
   if (!led.ok()) return led.error();
-  FleetProgress progress(host_, paths_.root, training, hooks, began_with(training, start));
+  tensors::CheckpointInfo from = began_with(training, start);
+  from.cost = first_.from.cost;
+  FleetProgress progress(host_, paths_.root, training, hooks, std::move(from));
   progress.name_causes(
       [this](std::string cause) { return own_ != nullptr ? own_->as_seen(std::move(cause)) : cause; });
   if (auto read = progress.read(); !read.ok()) return read.error();
   // An earlier process may have ended between the last delivery and the model. Members that are still
   // there are told of the end as usual.
-  FleetWatch watch(
-      host_, paths_, training, hooks, progress,
-      {.start = start, .members = members_in_mind(), .delivered = options_.own ? "" : paths_.parts()});
+  FleetWatch watch(host_, paths_, training, hooks, progress,
+                   {.start = start,
+                    .members = members_in_mind(),
+                    .delivered = options_.own ? "" : paths_.parts(),
+                    .began = first_.at});
+  node::CoordinatorOptions options = wanted;
   options.steps = StepNumber(training.led_facts().steps);
   complete(options, *led, start);
   const auto ended = lead_on(std::move(options), *led, hooks, watch, progress.reports());
@@ -199,13 +254,19 @@ Result<DoneSteps> RunLead::lead_from(node::CoordinatorOptions options, StepNumbe
   if (watch.failure()) return *watch.failure();
   const bool trained = training.parts() > 0;
   if (!ended.ok() && !trained) return ended.error();
-  const bool stopped = ended.ok() && *ended && !trained;
+  if (ended.ok() && *ended == Ending::kGone && !trained) {
+    progress.add_to(cost_);
+    recoveries_.insert(recoveries_.end(), cost_.recoveries.begin(), cost_.recoveries.end());
+    told_steps_ = progress.steps();
+    return std::optional<DoneSteps>();
+  }
+  const bool stopped = ended.ok() && *ended == Ending::kEnded && !trained;
   if (stopped && watch.newest_checkpoint().value < progress.steps())
     return progress.not_saved(watch.newest_checkpoint());
   if (trained) {
     if (auto taken = training.take_delivered(); !taken.ok()) return taken.error();
   }
-  return finish(training, progress, watch);
+  return std::optional(finish(training, progress, watch));
 }
 
 Result<std::optional<DoneSteps>> RunLead::trained_by_others(const Before& before, LedTraining& training,
@@ -220,9 +281,11 @@ Result<std::optional<DoneSteps>> RunLead::trained_by_others(const Before& before
   if (!*taken) return Found();
   FleetProgress progress(host_, paths_.root, training, hooks, began_with(training, before.start));
   if (auto read = progress.read(); !read.ok()) return read.error();
-  FleetWatch watch(
-      host_, paths_, training, hooks, progress,
-      {.start = before.start, .members = members, .delivered = options_.own ? "" : paths_.parts()});
+  FleetWatch watch(host_, paths_, training, hooks, progress,
+                   {.start = before.start,
+                    .members = members,
+                    .delivered = options_.own ? "" : paths_.parts(),
+                    .began = {}});
   watch.look(FleetProgress::Until::kEnd);
   return Found(finish(training, progress, watch));
 }
@@ -237,6 +300,7 @@ DoneSteps RunLead::finish(const LedTraining& training, const FleetProgress& prog
     cost_.peak_rss_bytes = own.peak_rss_bytes;
   }
   progress.add_to(cost_);
+  cost_.recoveries.insert(cost_.recoveries.begin(), recoveries_.begin(), recoveries_.end());
   DoneSteps done = progress.done();
   if (training.parts() == 0) return done;
   done.steps = training.led_facts().steps;
@@ -269,11 +333,11 @@ void RunLead::complete(node::CoordinatorOptions& options, const Led& led, StepNu
   options.report.log.level = node::LogLevel::kError;  // events.jsonl has the events
 }
 
-// Leads until the run ends or this process is to stop, and says whether the run has ended. If it has, a file
-// says that --resume begins another one. A run of own members ends with this process.
-Result<bool> RunLead::lead_on(node::CoordinatorOptions options, const Led& led,
-                              const engine::TrainHooks& hooks, FleetWatch& watch,
-                              node::ReportInbox& reports) {
+// Leads until the run ends, no member is left, or this process is to stop. If the run has ended, a file says
+// that --resume begins another fleet. A run of own members ends with this process.
+Result<RunLead::Ending> RunLead::lead_on(node::CoordinatorOptions options, const Led& led,
+                                         const engine::TrainHooks& hooks, FleetWatch& watch,
+                                         node::ReportInbox& reports) {
   const node::SupplyCompanion* companion = nullptr;
   options.make_companion = [&](const node::Aside& aside,
                                const node::Post& post) -> std::unique_ptr<node::Companion> {
@@ -286,28 +350,53 @@ Result<bool> RunLead::lead_on(node::CoordinatorOptions options, const Led& led,
     return std::make_unique<LeadCompanion>(std::move(made), led.beside->channel,
                                            led.beside->make(aside, post));
   };
-  auto node = node::CoordinatorNode::start(host_, std::move(options), *led.workload);
+  LossWatch losses(*led.workload);
+  const bool own = options_.own.has_value();
+  auto node = node::CoordinatorNode::start(host_, std::move(options), own ? *led.workload : losses);
   if (!node.ok()) return node.error();
-  if (options_.own) return lead_own(**node, watch);
-  std::string token;
-  if ((*node)->new_run()) {
-    auto made = (*node)->new_token("printed at the start");
-    if (!made.ok()) return made.error();
-    token = *std::move(made);
+  if (own) return lead_own(**node, watch);
+  if (auto told = tell_where(**node); !told.ok()) return told.error();
+  const auto done = (*node)->run([&] {
+    if ((*node)->leads()) forget_end();
+    const bool gone = losses.lost().has_value() || (*node)->emptied();
+    return hooks.stop_requested() || gone || gives_up(**node, *companion);
+  });
+  if (losses.lost()) {
+    host_.say(losses.lost()->message());
+    return Ending::kGone;
   }
-  if (auto told = options_.leads((*node)->address(), token); !told.ok()) return told.error();
-  const auto done = (*node)->run([&] { return hooks.stop_requested() || gives_up(**node, *companion); });
   if ((*node)->ended()) {
     // If this fails, the next process finds a run that ends at once.
     static_cast<void>(host::replace_file(host_.disk, ended_file(paths_.root), ""));
   }
   if (!done.ok()) return done.error();
-  if (!(*node)->ended() && no_room_ && !hooks.stop_requested()) return not_stored(no_room_->last);
-  return (*node)->ended();
+  if ((*node)->ended()) return Ending::kEnded;
+  if (hooks.stop_requested()) return Ending::kInterrupted;
+  if (no_room_) return not_stored(no_room_->last);
+  return Ending::kGone;
+}
+
+// Says, once, how members join.
+Result<void> RunLead::tell_where(node::CoordinatorNode& node) {
+  if (std::exchange(told_where_, true)) return {};
+  std::string token;
+  if (node.new_run()) {
+    auto made = node.new_token("printed at the start");
+    if (!made.ok()) return made.error();
+    token = *std::move(made);
+  }
+  return options_.leads(node.address(), token);
+}
+
+// The fleet before has ended, and this one has begun: the store knows it.
+void RunLead::forget_end() {
+  if (begun_) return;
+  begun_ = host_.disk.remove_all(ended_file(paths_.root)).ok() &&
+           host_.disk.sync_directory(nodes_directory(paths_.root)).ok();
 }
 
 // Starts the processes, and leads them until all have ended.
-Result<bool> RunLead::lead_own(node::CoordinatorNode& node, FleetWatch& watch) {
+Result<RunLead::Ending> RunLead::lead_own(node::CoordinatorNode& node, FleetWatch& watch) {
   const OwnNodes& wanted = *options_.own;
   const auto token = node.new_token("for this run's nodes");
   if (!token.ok()) return token.error();
@@ -334,7 +423,7 @@ Result<bool> RunLead::lead_own(node::CoordinatorNode& node, FleetWatch& watch) {
   node::EventLoop loop(host_.clock);
   loop.run([]() -> std::optional<Instant> { return std::nullopt; }, [this] { return own_->all_ended(); });
   if (!done.ok()) return done.error();
-  return true;
+  return Ending::kEnded;
 }
 
 // Whether this process gives up waiting for room on the disk. As long as nodes offer what they have

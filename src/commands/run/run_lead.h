@@ -3,9 +3,10 @@
 // RunLead does the steps of a run with members, for any engine. This process leads them, gives them the data,
 // and collects what they have trained and their checkpoints. There are two kinds of members:
 //
-// Members from anywhere. They may come, leave and be killed, as long as what each holds is somewhere else
-// too. If it is not, or all have left, the run has ended. Resumed, another one goes on from the newest
-// checkpoint. This process may be killed: members go on, and the next process leads them.
+// Members from anywhere. They may come, leave and be killed. If none is left, this process waits for others,
+// or the same, which go on from the newest checkpoint; members that leave in order write one of their last
+// step. This process may be killed: members go on, and the next process leads them. A run that was stopped
+// has ended. Resumed, it goes on from the newest checkpoint, and machines of before join with what they have.
 //
 // Own members. They are processes of this machine that this process starts. A killed one is not started
 // again: the others compute anew what it held. One that fails ends the run. All end with this process.
@@ -27,6 +28,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "commands/engine/run_request.h"
@@ -61,20 +63,33 @@ class RunLead {
   struct Before {
     run::LeadFile file;
     StepNumber start;
-    bool goes_on = false;  // it can be led on
+    bool goes_on = false;        // it can be led on
+    bool has_authority = false;  // its certificates and tokens are good for another fleet
+  };
+  enum class Ending {
+    kEnded,        // the run, for all its members
+    kInterrupted,  // this process is to stop; members go on
+    kGone,         // no member is left, or those that are left lack a part
   };
   [[nodiscard]] Result<Before> fleet_before() const;
   // Makes room for a new fleet.
-  [[nodiscard]] Result<void> begin_anew();
+  [[nodiscard]] Result<void> begin_anew(const Before& before);
+  [[nodiscard]] Result<void> begin_from_nothing();
+  [[nodiscard]] Result<DoneSteps> take_trained(LedTraining& training, const engine::TrainHooks& hooks);
+  [[nodiscard]] Result<DoneSteps> lead_fleets(node::CoordinatorOptions options, StepNumber start,
+                                              LedTraining& training, const engine::TrainHooks& hooks);
   [[nodiscard]] std::size_t members_in_mind() const;
   void stay_where_it_was(node::CoordinatorOptions& lead) const;
-  [[nodiscard]] Result<DoneSteps> lead_from(node::CoordinatorOptions options, StepNumber start,
-                                            LedTraining& training, const engine::TrainHooks& hooks);
+  [[nodiscard]] Result<std::optional<DoneSteps>> lead_from(const node::CoordinatorOptions& wanted,
+                                                           StepNumber start, LedTraining& training,
+                                                           const engine::TrainHooks& hooks);
   void complete(node::CoordinatorOptions& options, const Led& led, StepNumber start) const;
-  [[nodiscard]] Result<bool> lead_on(node::CoordinatorOptions options, const Led& led,
-                                     const engine::TrainHooks& hooks, FleetWatch& watch,
-                                     node::ReportInbox& reports);
-  [[nodiscard]] Result<bool> lead_own(node::CoordinatorNode& node, FleetWatch& watch);
+  [[nodiscard]] Result<Ending> lead_on(node::CoordinatorOptions options, const Led& led,
+                                       const engine::TrainHooks& hooks, FleetWatch& watch,
+                                       node::ReportInbox& reports);
+  [[nodiscard]] Result<void> tell_where(node::CoordinatorNode& node);
+  void forget_end();
+  [[nodiscard]] Result<Ending> lead_own(node::CoordinatorNode& node, FleetWatch& watch);
   [[nodiscard]] bool gives_up(const node::CoordinatorNode& node, const node::SupplyCompanion& companion);
   // The steps of a fleet that has delivered the result and has ended since.
   [[nodiscard]] Result<std::optional<DoneSteps>> trained_by_others(const Before& before,
@@ -94,6 +109,16 @@ class RunLead {
     Error last;
   };
   std::optional<NoRoom> no_room_;
+  // Where the first fleet of this process began.
+  struct First {
+    Instant at;
+    tensors::CheckpointInfo from;
+  };
+  First first_;
+  std::uint64_t told_steps_ = 0;  // done by the last fleet of which no member is left
+  bool told_where_ = false;
+  bool begun_ = false;                             // no file says that the run has ended
+  std::vector<engine::FleetRecovery> recoveries_;  // of fleets before the last one
   StepsCost cost_;
 };
 

@@ -69,7 +69,8 @@ void LockstepEngine::freeze(Instant now) {
   cluster::CollectiveEvents nobody_asks;
   life_->exchanges.lost(member().self(), nobody_asks);
   member().frozen(report(life_->step), things(), now);
-  if (life_->stop || life_->halting) halt_alone(now);
+  if (view_stays()) return halt_alone(now);
+  life_->look_again.reset();  // the wish to halt goes with a step of the next view
 }
 
 void LockstepEngine::install(Instant now) {
@@ -87,7 +88,14 @@ void LockstepEngine::install(Instant now) {
   life_->next_step.reset();
   if (leaving() && held.empty()) return member().leave(*leaving(), now);
   // In another view than the installed one, the next freeze is under way.
-  if (!held.empty() && member().view().epoch() == life_->installed) begin_exchanges(now);
+  if (held.empty() || member().view().epoch() != life_->installed) return;
+  begin_exchanges(now);
+  if (life_ && life_->working && life_->stop && !over()) ask_to_halt(now);
+}
+
+// While the run ends, no other view comes. Members that all leave by themselves get one.
+bool LockstepEngine::view_stays() const {
+  return life_->halting || (life_->stop && member().stop().has_value());
 }
 
 void LockstepEngine::watch_change(std::uint64_t steps_replayed, Instant now) {
@@ -165,7 +173,8 @@ void LockstepEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
       fail(std::move(broken->error), now);
     } else {
       life_->working = false;  // until the view has changed
-      if (life_->stop || life_->halting) return halt_alone(now);
+      if (view_stays()) return halt_alone(now);
+      life_->look_again.reset();
     }
   }
 }

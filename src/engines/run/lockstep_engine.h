@@ -130,6 +130,7 @@ class LockstepEngine : public MemberEngine {
   void tell(std::optional<double> loss, Instant now);
   void no_step_left(Instant now);
   void exchange(cluster::OperationId id, const cluster::Operation& operation, Slice given, Instant now);
+  [[nodiscard]] bool view_stays() const;
   void ask_to_halt(Instant now);
   void halt(Instant now);
   void halt_alone(Instant now);

@@ -163,7 +163,8 @@ void FleetEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
     } else if (auto* const broken = std::get_if<cluster::RuleBroken>(&event)) {
       fail(std::move(broken->error), now);
     } else {
-      const bool ends = stopping_ || life_->halted;
+      // Members that all leave by themselves, and not because the run ends, get another view.
+      const bool ends = (stopping_ && member().stop()) || life_->halted;
       advance(ends ? FleetEvent::kLostAtEnd : FleetEvent::kLost, now);
       if (ends) return;
     }

@@ -15,8 +15,10 @@ constexpr Duration kOthersTime{10'000'000'000};
 
 }  // namespace
 
-// The run is to end. Members may be a step apart, so the wish goes with the next step.
+// The run is to end, or all members leave it. Members may be a step apart, so the wish goes with the next
+// step.
 void FleetEngine::stop(const std::string& reason, Instant now) {
+  if (life_ != nullptr && stopping_ && (at_work() || life_->look_again)) return;  // it was said before
   const bool can_save = life_ != nullptr && life_->job != nullptr && life_->job->checkpoints.save &&
                         at_work() && life_->applied.value < life_->job->schedule.total_steps;
   if (!can_save) return leave(FleetEvent::kStopped, reason, now);

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LossWatch is the workload of a run whose lead has checkpoints. It notes when a part of what the run has
+// learnt is lost with all of its copies. The decision still says that the run has failed, as the store must
+// not hold one that members cannot carry out. The lead begins anew from a checkpoint before anybody is told.
+//
+// Other failures, such as members that contradict each other, have no decision beside them. They end the run:
+// they would come again.
+//
+// Thread rule: one owner, the coordinator's.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cluster/control/workload.h"
+
+namespace gossamer::commands {
+
+class LossWatch final : public cluster::Workload {
+ public:
+  // The workload outlives this one.
+  explicit LossWatch(cluster::Workload& workload) : workload_(workload) {}
+
+  [[nodiscard]] std::vector<placement::Thing> things() const override { return workload_.things(); }
+  [[nodiscard]] std::optional<placement::ThingId> thing_of(cluster::TrackId track) const override {
+    return workload_.thing_of(track);
+  }
+  [[nodiscard]] bool readable(const std::string& report) const override { return workload_.readable(report); }
+  [[nodiscard]] cluster::Decision decide(const cluster::Rest& rest) override {
+    cluster::Decision decision = workload_.decide(rest);
+    if (decision.failure && !decision.bytes.empty()) lost_ = decision.failure;
+    return decision;
+  }
+
+  // What is lost, once it is.
+  [[nodiscard]] const std::optional<Error>& lost() const { return lost_; }
+
+ private:
+  cluster::Workload& workload_;
+  std::optional<Error> lost_;
+};
+
+}  // namespace gossamer::commands
