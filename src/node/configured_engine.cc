@@ -107,6 +107,7 @@ Error ConfiguredEngine::unknown(std::string_view configuration) const {
 std::unique_ptr<cluster::Engine> ConfiguredEngine::make_engine() const {
   if (supply_ == nullptr) return kind_->make({});
   Supplied supplied = supply_->supplied();
+  supplied.nobody_takes = [this] { return leaving_ && is_unled(process_, now_); };
   supplied.tell = [reports = told_reports_](std::string report) { reports->push(std::move(report)); };
   return kind_->make(supplied);
 }
@@ -133,7 +134,15 @@ std::set<net::PeerId> ConfiguredEngine::donors() const {
   return donors;
 }
 
+bool is_unled(cluster::MemberProcess& process, Instant now) {
+  const cluster::Member* const member = process.member();
+  if (member == nullptr || member->stop()) return false;
+  const net::LinkStatistics link = process.links()->statistics(member->coordinator().node);
+  return !link.up && (!link.last_heard || now - *link.last_heard >= kUnledAfter);
+}
+
 void ConfiguredEngine::tick(Instant now) {
+  now_ = now;
   follow_links();
   if (supply_ != nullptr) {
     const cluster::Member* const member = process_.member();

@@ -35,6 +35,10 @@
 
 namespace gossamer::node {
 
+inline constexpr Duration kUnledAfter{10'000'000'000};
+// Whether the member has heard no coordinator for kUnledAfter, and was not told that the run ends.
+[[nodiscard]] bool is_unled(cluster::MemberProcess& process, Instant now);
+
 class ConfiguredEngine final : public cluster::Engine {
  public:
   struct Kind {
@@ -97,6 +101,7 @@ class ConfiguredEngine final : public cluster::Engine {
   std::optional<cluster::LifeBegun> life_;                    // until the engine has heard of it
   bool told_ = false;                                         // the engine has heard of this life
   std::optional<std::string> leaving_;
+  Instant now_;  // of the last tick
   std::optional<Error> failure_;
 };
 

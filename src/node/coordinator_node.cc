@@ -380,6 +380,11 @@ bool CoordinatorNode::ended() const {
   return process_->coordinator() != nullptr && process_->coordinator()->stopped();
 }
 
+bool CoordinatorNode::begun() const {
+  const cluster::Coordinator* const coordinator = process_->coordinator();
+  return coordinator == nullptr || coordinator->installed() != Epoch();
+}
+
 bool CoordinatorNode::emptied() const {
   const cluster::Coordinator* const coordinator = process_->coordinator();
   return coordinator != nullptr && coordinator->installed() != Epoch() &&

@@ -62,6 +62,8 @@ class CoordinatorNode {
   [[nodiscard]] bool ended() const;
   // Whether it leads. What its directory says of the run is in the store, too, from then on.
   [[nodiscard]] bool leads() const { return led_; }
+  // Whether members hold, or held, something of this fleet. True while it is not known.
+  [[nodiscard]] bool begun() const;
   // Whether members have worked, and none of them is left: what they held is in their checkpoints alone.
   [[nodiscard]] bool emptied() const;
   // Whether members are told to leave, and some have not left yet.

@@ -13,6 +13,7 @@
 #include "node/admission/enrolling.h"
 #include "node/admission/random_text.h"
 #include "node/cluster_status.h"
+#include "node/configured_engine.h"
 #include "node/places.h"
 #include "node/questions.h"
 
@@ -290,11 +291,7 @@ std::optional<Instant> MemberNode::work(const host::PosixSignals& signals) {
       engine_->on(event, now);
     }
   }
-  if (drain_deadline_ && *drain_deadline_ <= now && process_->member() != nullptr) {
-    // No other node took its part over in time.
-    drain_deadline_ = now + kDrainTime;
-    process_->member()->leave_now("it was told to stop, and nobody took its part over in time", now);
-  }
+  if (drain_deadline_ && process_->member() != nullptr) leave_in_time(now);
   worker_->take();
   for (const std::string& text : engine_->take_remarks()) log_.remark(LogLevel::kInfo, epoch(), text);
   if (metrics_ != nullptr && metrics_->due() <= now) show_metrics();
@@ -303,6 +300,28 @@ std::optional<Instant> MemberNode::work(const host::PosixSignals& signals) {
   if (metrics_ != nullptr) wake = sooner(wake, metrics_->due());
   if (options_.towards) wake = sooner(wake, next_look_);
   return wake;
+}
+
+// No other node takes its part over, in time or at all. If others may have copies of it, it just leaves. If
+// it is the only member, or all drain, it first saves its part: that is all there is.
+void MemberNode::leave_in_time(Instant now) {
+  const auto& members = process_->member()->view().members();
+  const bool late = *drain_deadline_ <= now;
+  const bool all_leave = std::ranges::all_of(
+      members, [](const auto& one) { return one.second.state() == membership::DRAINING; });
+  const bool unled = now + (kDrainTime - kUnledAfter) >= *drain_deadline_ && is_unled(*process_, now);
+  const bool alone = unled && members.size() == 1 && members.contains(membership_.node);
+  if (!saves_ && (alone || (late && all_leave && !members.empty()))) {
+    saves_ = true;
+    drain_deadline_ = now + kDrainTime;
+    if (alone)
+      log_.remark(LogLevel::kInfo, epoch(),
+                  "no coordinator: it saves its part here, and brings it when it is back");
+    engine_->on(cluster::MemberEvent(cluster::StopRequested{"it was told to stop"}), now);
+  } else if (late) {
+    drain_deadline_ = now + kDrainTime;
+    process_->member()->leave_now("it was told to stop, and nobody took its part over in time", now);
+  }
 }
 
 Result<void> MemberNode::run(const host::PosixSignals& signals) {

@@ -85,6 +85,7 @@ class MemberNode {
   [[nodiscard]] Epoch epoch() const;
   void log(const std::string& kind, const std::string& text);
   void keep_coordinators(const std::vector<host::Endpoint>& coordinators);
+  void leave_in_time(Instant now);
   void show_metrics();
   std::optional<Instant> work(const host::PosixSignals& signals);
 
@@ -107,6 +108,7 @@ class MemberNode {
   EventLoop loop_;
   std::optional<Error> failure_;
   std::optional<Instant> drain_deadline_;
+  bool saves_ = false;       // its part, as nobody takes it
   std::string why_not_yet_;  // why the last attempt to begin failed
   std::unique_ptr<cluster::MemberProcess> process_;
   std::unique_ptr<cluster::Engine> engine_;

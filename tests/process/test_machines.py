@@ -319,6 +319,30 @@ class Machines(test_training.WithData):
                 self.join(name)
         self.expect_model(leader, want, want_weights)
 
+    # The only machine is told to leave while there is no coordinator. It saves its part in its own directory, and leaves.
+    # When both are back, it brings the part before it works. The run goes on where it was, though nobody had it.
+    def test_the_last_leaves_alone(self):
+        leader = self.lead(steps=1_000_000, first=1)
+        self.join("one")
+        self.wait_for_steps(50)
+        leader.signal(signal.SIGKILL)
+        leader.finish()
+        self.members["one"].signal(signal.SIGTERM)
+        done = self.members["one"].finish()
+        self.assertEqual(done.status, 143, done.err)
+        self.assertIn("it saves its part here", done.err)
+        (kept,) = os.listdir(self.path("one") + "/deliver/outgoing")
+        found = re.fullmatch(r"\d+-step-(\d+)\.\d+\.part", kept)
+        self.assertIsNotNone(found, kept)
+        saved = int(found[1])
+        self.assertGreater(saved, 50)
+        leader = self.lead("--resume", steps=1_000_000, first=1)
+        self.join("one").wait_for_line("what was saved here before")
+        self.wait_for_steps(saved)
+        self.assertEqual([one["step"] for one in self.events() if one["event"] == "waits_for_members"][-1], saved)
+        self.assertEqual(program.run("stop", self.run_directory).status, 0)
+        self.assertEqual(leader.finish().status, 0)
+
     # The coordinator is killed after the last step, while machines leave. What they have delivered is not lost: `--resume`
     # makes the model of it, without a step.
     def test_killed_after_the_last_step(self):

@@ -180,6 +180,31 @@ class Return(unittest.TestCase):
         self.expect_steps(self.stop())
         self.assertEqual(len(self.enrolled()), 3)
 
+    # The checkpoint that a fleet began with is gone when the fleet is led on. No member could begin with it. The run goes
+    # on from an older one, instead of ending each time.
+    def test_the_start_is_gone(self):
+        self.lead("--first", "1", every_steps=20)
+        self.join("one")
+        self.wait_for("a checkpoint", lambda: self.events("checkpoint_written"))
+        self.wait_for_steps(self.events("checkpoint_written")[-1]["step"] + 5)
+        stopped = self.stop()
+        older = sorted(self.checkpoints())[-2]
+        self.lead("--resume", "--first", "1", every_steps=20)
+        self.join("one")
+        self.wait_for_serving("one")
+        self.signal(signal.SIGKILL, "one")
+        self.leader.signal(signal.SIGKILL)
+        self.expect_end(-9, "one")
+        self.leader.finish()
+        for name in os.listdir(self.path("run", "checkpoints")):
+            if int(name.split(".")[0].split("-")[1]) >= stopped:
+                os.remove(self.path("run", "checkpoints", name))
+        self.lead("--resume", "--first", "1", every_steps=20)
+        self.assertEqual(self.events("waits_for_members")[-1]["step"], older)
+        self.join("one")
+        self.wait_for_steps(stopped)
+        self.expect_steps(self.stop())
+
     # A week of leaving and returning, drawn: no step is lost, nobody enrols anew, and in the end all has been added.
     def test_a_week(self):
         draw = random.Random(7)

@@ -15,6 +15,7 @@ FleetWatch::FleetWatch(const run::NodeHost& host, const run::RunPaths& paths, Le
     : host_(host),
       training_(training),
       facts_(training.led_facts()),
+      start_(options.start),
       members_(options.members),
       hooks_(hooks),
       progress_(progress),

@@ -49,6 +49,8 @@ class FleetWatch {
   void look(FleetProgress::Until until);
   // Why the run has failed, as far as is known here.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
+  // The step that the run begins with.
+  [[nodiscard]] StepNumber start() const { return start_; }
   // The step of the newest whole checkpoint.
   [[nodiscard]] StepNumber newest_checkpoint() const { return keeper_.newest(); }
   // Keeps the result as a checkpoint. The rest of the work can be done without any node, from this checkpoint
@@ -63,6 +65,7 @@ class FleetWatch {
   const run::NodeHost& host_;
   LedTraining& training_;
   const LedTraining::Facts facts_;
+  const StepNumber start_;
   const std::size_t members_;
   const engine::TrainHooks& hooks_;
   FleetProgress& progress_;

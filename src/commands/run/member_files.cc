@@ -66,7 +66,8 @@ Result<void> MemberFiles::deliver(std::span<const tensors::NamedTensor> sections
 }
 
 bool MemberFiles::lasts() const {
-  return !supplied_.elsewhere || fleet_files_brought(disk_, supplied_.supply.deliver);
+  return !supplied_.elsewhere || supplied_.nobody_takes() ||
+         fleet_files_brought(disk_, supplied_.supply.deliver);
 }
 
 bool fleet_files_brought(host::Disk& disk, const std::string& directory) {

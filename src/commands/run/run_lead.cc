@@ -232,7 +232,12 @@ Result<std::optional<DoneSteps>> RunLead::lead_from(const node::CoordinatorOptio
                                                     LedTraining& training, const engine::TrainHooks& hooks) {
   auto led =
       training.lead({.members = members_in_mind(), .one_machine = options_.own.has_value(), .start = start});
-  if (!led.ok()) return led.error();
+  if (!led.ok()) {
+    // A fleet that is led on has lost the checkpoint that it began with. Without it no member can come.
+    if (start == StepNumber() || training.checkpoint(start)) return led.error();
+    host_.say(fmt::format("warning: {}", led.error().message()));
+    return std::optional<DoneSteps>();
+  }
   tensors::CheckpointInfo from = began_with(training, start);
   from.cost = first_.from.cost;
   FleetProgress progress(host_, paths_.root, training, hooks, std::move(from));
@@ -358,7 +363,9 @@ Result<RunLead::Ending> RunLead::lead_on(node::CoordinatorOptions options, const
   if (auto told = tell_where(**node); !told.ok()) return told.error();
   const auto done = (*node)->run([&] {
     if ((*node)->leads()) forget_end();
-    const bool gone = losses.lost().has_value() || (*node)->emptied();
+    // A member that left without a coordinator has brought what it saved then.
+    const bool overtaken = !(*node)->begun() && watch.newest_checkpoint() > watch.start();
+    const bool gone = losses.lost().has_value() || (*node)->emptied() || overtaken;
     return hooks.stop_requested() || gone || gives_up(**node, *companion);
   });
   if (losses.lost()) {

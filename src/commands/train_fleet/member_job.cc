@@ -184,9 +184,9 @@ class MemberJob {
             .finish = [this] { writer_.finish(); },
             .lasts = supplied_.elsewhere ? delivered(disk) : nullptr};
   }
-  // A function that tells whether the coordinator has all checkpoint files.
+  // A function that tells whether the coordinator has all checkpoint files, or none is there to take them.
   [[nodiscard]] std::function<bool()> delivered(host::Disk& disk) const {
-    return [&disk, directory = told_.checkpoints] { return fleet_files_brought(disk, directory); };
+    return [this, &disk] { return supplied_.nobody_takes() || fleet_files_brought(disk, told_.checkpoints); };
   }
   // The checkpoint is opened once. An open one stays, also when newer ones take its place on the disk.
   std::function<Result<void>(sparse::Network&)> restore_from(host::Disk& disk) {

@@ -6,8 +6,10 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <string>
 #include <utility>
 
+#include "base/rng.h"
 #include "simulation/fleet.h"
 
 namespace gossamer::engine {
@@ -117,6 +119,43 @@ TEST_F(LockstepEngineTest, StoppedMembersSaveTheSameStep) {
     }
     EXPECT_EQ(saved.size(), 1U) << "seed " << seed;
     EXPECT_GT(saved.begin()->value, 10U);
+  }
+}
+
+// Claim: members that are all told to leave, at once or one after the other, lose no step. Those that are the
+// last save before the same step, which no member has gone beyond, all that there is between them.
+TEST_F(LockstepEngineTest, TheLastToLeaveSaveTheSameStep) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    Rng rng(seed, Purpose::kTest);
+    const std::size_t members = 1 + seed % 5;
+    // One that is alone waits for nobody, and needs a pause.
+    begin(members, {.pause = from_milliseconds(seed % 3 == 0 ? 2 : 50)}, seed);
+    StepNumber most;
+    const auto run_for = [&](double seconds) {
+      for (double past = 0; past < seconds; past += 0.002) {
+        fleet_->run_for(0.002);
+        for (const auto& [machine, member] : fleet_->members())
+          most = std::max(most, engine(machine).step().value_or(StepNumber()));
+      }
+    };
+    if (seed % 4 == 0) fleet_->internet().set_path("c1", "m1", {.delay = from_seconds(0.3)});
+    const double within = seed % 2 == 0 ? 0.03 : 1.0;
+    for (std::size_t i = 1; i <= members; ++i) {
+      fleet_->member("m" + std::to_string(i)).drain("it was told to");
+      run_for(within * static_cast<double>(rng.uniform()));
+    }
+    run_for(3);
+    ASSERT_TRUE(all_done()) << fleet_->log();
+    EXPECT_EQ(fleet_->failure(), std::nullopt);
+    std::size_t held = 0;
+    for (const auto& [machine, member] : fleet_->members()) {
+      const auto& saved = engine(machine).saved();
+      if (saved.empty()) continue;
+      EXPECT_EQ(saved, std::vector{most}) << machine;
+      held += engine(machine).held();
+    }
+    EXPECT_EQ(held, kThings);
   }
 }
 

@@ -5,16 +5,57 @@
 #include <gossamer/delivery.pb.h>
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
 #include <utility>
 
 namespace gossamer::node {
+namespace {
+
+// NUMBER-NAME of a file that waits; nothing for any other name.
+std::optional<std::pair<std::uint64_t, std::string>> waiting(const std::string& text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view rest(end, text.data() + text.size());
+  if (error != std::errc() || number == 0 || !rest.starts_with('-')) return std::nullopt;
+  std::string name(rest.substr(1));
+  if (!is_plain_name(name)) return std::nullopt;
+  return std::pair(number, std::move(name));
+}
+
+}  // namespace
+
 Result<std::unique_ptr<FileDelivery>> FileDelivery::start(host::Disk& disk, FileExchange& exchange,
                                                           Aside aside, std::string directory) {
   std::unique_ptr<FileDelivery> delivery(
       new FileDelivery(disk, exchange, std::move(aside), std::move(directory)));
-  if (auto removed = disk.remove_all(delivery->directory_); !removed.ok()) return removed.error();
   if (auto made = disk.make_directories(outgoing(delivery->directory_)); !made.ok()) return made.error();
+  if (auto taken = delivery->take_up_earlier(); !taken.ok()) return taken.error();
   return delivery;
+}
+
+// What is half written, or has no name, is of no use.
+Result<void> FileDelivery::take_up_earlier() {
+  const auto aside = disk_.list(outgoing(directory_));
+  if (!aside.ok()) return aside.error();
+  std::map<std::uint64_t, std::string> found;
+  for (const std::string& text : *aside) {
+    if (auto one = waiting(text)) {
+      found.insert(*std::move(one));
+    } else if (auto removed = disk_.remove_all(outgoing(directory_) + "/" + text); !removed.ok()) {
+      return removed;
+    }
+  }
+  for (const auto& [number, name] : found) add(last_number_ = number, name);
+  const auto names = disk_.list(directory_);
+  if (!names.ok()) return names.error();
+  for (const std::string& name : *names) {
+    if (!name.ends_with(".tmp")) continue;
+    if (auto removed = disk_.remove_all(directory_ + "/" + name); !removed.ok()) return removed;
+  }
+  look();
+  last_earlier_ = last_number_;
+  return {};
 }
 
 bool FileDelivery::under_way(host::Disk& disk, const std::string& directory) {
@@ -32,11 +73,20 @@ void FileDelivery::look() {
   }
 }
 
+std::string FileDelivery::path_of(std::uint64_t number, const std::string& name) const {
+  return fmt::format("{}/{}-{}", outgoing(directory_), number, name);
+}
+
 // Moves a file to a name of its own, so that a newer one of the same name is another file.
 void FileDelivery::take(const std::string& name) {
   const std::uint64_t number = ++last_number_;
-  const std::string path = fmt::format("{}/{}", outgoing(directory_), number);
-  if (auto moved = disk_.rename(directory_ + "/" + name, path); !moved.ok()) return remark(moved.error());
+  if (auto moved = disk_.rename(directory_ + "/" + name, path_of(number, name)); !moved.ok())
+    return remark(moved.error());
+  add(number, name);
+}
+
+void FileDelivery::add(std::uint64_t number, const std::string& name) {
+  const std::string path = path_of(number, name);
   const auto older = std::ranges::find_if(files_, [&](const auto& one) { return one.second.name == name; });
   if (older != files_.end()) forget(older);
   files_[number] = Outgoing{.name = name, .path = path};

@@ -4,10 +4,10 @@
 // directory like it (file_collection.h, docs/protocols/delivery.md). A file is complete when its name
 // appears. It is offered as chunks, and removed once the coordinator has it whole.
 //
-// Names that end in .tmp are not looked at, nor is the directory "outgoing", where files wait.
+// Names that end in .tmp are not looked at, nor is the directory "outgoing", where files wait as NUMBER-NAME.
 //
-// A file that was under way when a link or a coordinator ended is offered again. Thread
-// rule: one owner, the loop thread.
+// A file that was under way when a link, a coordinator or a process of the member ended is offered again. A
+// member may have left without a coordinator. Thread rule: one owner, the loop thread.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class FileDelivery {
   static constexpr Duration kLookEvery{200'000'000};
   static constexpr Duration kOfferEvery{5'000'000'000};
 
-  // Starts a delivery. Removes what an earlier process left in the directory. The exchange outlives the
+  // Starts a delivery, first of what an earlier process left in the directory. The exchange outlives the
   // delivery.
   [[nodiscard]] static Result<std::unique_ptr<FileDelivery>> start(host::Disk& disk, FileExchange& exchange,
                                                                    Aside aside, std::string directory);
@@ -39,6 +39,11 @@ class FileDelivery {
   // Whether some delivery has taken a file out of that directory, and the coordinator
   // may not have it yet. Any thread.
   [[nodiscard]] static bool under_way(host::Disk& disk, const std::string& directory);
+
+  // Whether the coordinator does not have all yet that an earlier process left.
+  [[nodiscard]] bool brings_earlier() const {
+    return !files_.empty() && files_.begin()->first <= last_earlier_;
+  }
 
   // Consumes a message of a delivery. False for any other message.
   [[nodiscard]] bool on(const net::Arrived& arrived, net::PeerId coordinator, net::Links& links, Instant now);
@@ -58,8 +63,11 @@ class FileDelivery {
       : disk_(disk), exchange_(exchange), aside_(std::move(aside)), directory_(std::move(directory)) {}
 
   [[nodiscard]] static std::string outgoing(const std::string& directory) { return directory + "/outgoing"; }
+  [[nodiscard]] Result<void> take_up_earlier();
   void look();
   void take(const std::string& name);
+  void add(std::uint64_t number, const std::string& name);
+  [[nodiscard]] std::string path_of(std::uint64_t number, const std::string& name) const;
   void described(std::uint64_t number, Result<StoredFile> stored);
   void forget(std::map<std::uint64_t, Outgoing>::iterator file);
   void remark(const Error& error) { remarks_.push_back(error.message()); }
@@ -70,7 +78,8 @@ class FileDelivery {
   const std::string directory_;
   std::map<std::uint64_t, Outgoing> files_;  // in the order in which they appeared
   std::uint64_t last_number_ = 0;
-  std::uint64_t link_ = 0;  // number of the link with the coordinator
+  std::uint64_t last_earlier_ = 0;  // of an earlier process
+  std::uint64_t link_ = 0;          // number of the link with the coordinator
   Instant next_look_;
   std::vector<std::string> remarks_;
 };

@@ -148,20 +148,35 @@ TEST_F(Delivering, AnotherCoordinator) {
   EXPECT_TRUE(collected("part-7-9") == make_bytes(4'000'000));
 }
 
-// Files of an earlier process of the member are of no use.
+// What an earlier process of the member has saved and not brought is brought by the next one, first of all.
+// It may have been moved aside, or not. A half of a file goes, and so does an older one of the same name.
 TEST_F(Delivering, AnotherLifeOfTheMember) {
   lead();
   join();
   run_for(1);
   const std::shared_ptr<host::SimDisk> disk = member_->disk;
+  write("part-7-8", make_bytes(3'000'000));
+  while (*disk->exists("/own/deliver/part-7-8")) run_for(0.01);
+  EXPECT_EQ(disk->list("/own/deliver/outgoing")->size(), 1U);
+  EXPECT_EQ(collected("part-7-8"), "none");
+  EXPECT_FALSE(delivery_->brings_earlier()) << "it is this process's own";
+  write("part-7-8", make_bytes(200'000));
   write("part-7-9", "of before");
+  write("part-7-10.tmp", "a half");
+  delivery_.reset();
   member_.reset();
+  EXPECT_TRUE(host::replace_file(*disk, "/own/deliver/outgoing/nothing", "no number").ok());
   run_for(1);
   join(disk);
+  EXPECT_TRUE(delivery_->brings_earlier());
   write("part-7-12", "of this one");
-  run_for(3);
+  run_for(5);
+  EXPECT_FALSE(delivery_->brings_earlier());
+  EXPECT_TRUE(collected("part-7-8") == make_bytes(200'000));
+  EXPECT_EQ(collected("part-7-9"), "of before");
   EXPECT_EQ(collected("part-7-12"), "of this one");
-  EXPECT_EQ(collected("part-7-9"), "none");
+  EXPECT_THAT(*disk->list("/own/deliver"), ElementsAre("outgoing"));
+  EXPECT_TRUE(disk->list("/own/deliver/outgoing")->empty());
 }
 
 // Names that lead elsewhere or belong to another node, and files that are too large, are refused and told. A

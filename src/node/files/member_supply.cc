@@ -110,6 +110,7 @@ void MemberSupply::tick(net::PeerId coordinator, Instant now) {
     if (!missing_.empty() && next_say_ <= now) say_progress(now);
     exchange_.tick(now);
     if (delivery_ != nullptr) delivery_->tick(coordinator, *links_, now);
+    brings_ = brings_ && delivery_->brings_earlier() && now - began_ < kBringTime;
   }
   for (FileExchange::Got& got : exchange_.take_got()) fetched(std::move(got), now);
 }
@@ -137,6 +138,8 @@ void MemberSupply::all_here() {
   auto delivery = FileDelivery::start(disk_, exchange_, aside_, supplied_.supply.deliver);
   if (delivery.ok()) {
     delivery_ = *std::move(delivery);
+    brings_ = delivery_->brings_earlier();
+    if (brings_) remarks_.emplace_back("brings to the coordinator what was saved here before");
   } else {
     failure_ = delivery.error();
   }

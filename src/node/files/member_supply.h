@@ -7,7 +7,9 @@
 //
 //   DIR/data      the files; kept until the run ends, so that a process that starts again goes on with them.
 //                 What an earlier process has left there is read once, and used only if its hash is right
-//   DIR/deliver   files on their way to the coordinator
+//   DIR/deliver   files on their way to the coordinator; an earlier process may have left some without one.
+//   They
+//                 are brought before the engine begins: the run may go on with them
 //
 // Thread rule: one owner, the loop thread. Hashing and large writes go to Aside.
 #pragma once
@@ -39,6 +41,8 @@ class MemberSupply {
     double bytes_per_second = 32e6;
   };
   static constexpr Duration kSayEvery{5'000'000'000};
+  // How long the engine waits for files of an earlier process to be brought.
+  static constexpr Duration kBringTime{600'000'000'000};
 
   // Looks which files are here, and begins to fetch the others. The disk outlives it.
   MemberSupply(host::Disk& disk, Supply told, Aside aside, Options options, Instant now);
@@ -56,8 +60,8 @@ class MemberSupply {
   // The run has ended, and with it the use of its files.
   void run_over() { over_ = true; }
 
-  // All files are here.
-  [[nodiscard]] bool here() const { return missing_.empty() && !failure_; }
+  // All files are here, and those of an earlier process are brought.
+  [[nodiscard]] bool here() const { return missing_.empty() && !failure_ && !brings_; }
   // Where files lie, once they are here.
   [[nodiscard]] const Supplied& supplied() const { return supplied_; }
   // Why the files will never be here.
@@ -90,6 +94,7 @@ class MemberSupply {
   std::uint64_t fetched_bytes_ = 0;
   const Instant began_;
   Instant next_say_;
+  bool brings_ = false;  // files of an earlier process
   bool over_ = false;
   std::optional<Error> failure_;
   std::vector<std::string> remarks_;

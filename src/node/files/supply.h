@@ -47,6 +47,9 @@ struct Supplied {
   // The member does not have the coordinator's directories. What appears in supply.deliver is brought to the
   // coordinator, and then removed there.
   bool elsewhere = false;
+  // Whether this member leaves by itself, and no coordinator is there to take what it saves. Then it is saved
+  // once it is in supply.deliver: the member brings it when it comes again. The loop thread.
+  std::function<bool()> nobody_takes = [] { return false; };
   // Hands a report to the coordinator (docs/protocols/reports.md). Any thread.
   std::function<void(std::string report)> tell = [](const std::string&) {};
 };

@@ -158,6 +158,65 @@ TEST(FleetOutage, StopsWithACheckpoint) {
   }
 }
 
+// Claim: members that are all told to leave, at once or one after the other, lose no step. The last ones save
+// the step that they have reached. Others, or the same, go on from it, many times, and end with what one node
+// trains.
+// Rounding adds up over 400 steps.
+TEST(FleetOutage, AWeekOfLeavingAndReturning) {
+  std::uint64_t days = 0;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    Rng rng(seed, Purpose::kTest);
+    host::SimDisk disk;
+    TinyProblem::Options options{
+        .features = 24,
+        .labels = 40,
+        .hidden = 64,
+        .dense = seed % 2 == 0 ? std::vector<std::size_t>{} : std::vector<std::size_t>{64},
+        .samples = 6,
+        .steps = 400,
+        .disk = &disk};
+    StepNumber reached;
+    for (int day = 0; day < 7; ++day) {
+      options.shard_shift = 1 + static_cast<unsigned>(rng.below(3));
+      const TinyProblem problem(options);
+      ASSERT_EQ(problem.start(), reached) << "day " << day;
+      const std::size_t members = 1 + rng.below(4);
+      SparseFleet fleet(problem, {.first_members = members, .seed = seed * 10 + rng.below(10)});
+      const auto run_for = [&](double seconds) {
+        for (double past = 0; past < seconds; past += 0.001) {
+          fleet->run_for(0.001);
+          reached = std::max(reached, fleet.step().value_or(StepNumber()));
+        }
+      };
+      while (!fleet.step()) run_for(0.01);
+      run_for(0.1 * static_cast<double>(rng.uniform()));
+      const double within = rng.below(2) == 0 ? 0.02 : 0.3;
+      for (std::size_t i = 1; i <= members; ++i) {
+        fleet->member("m" + std::to_string(i)).drain("it was told to");
+        run_for(within * static_cast<double>(rng.uniform()));
+      }
+      const auto gone = [&] {
+        return std::ranges::all_of(fleet->members(), [](const auto& one) { return one.second->done(); });
+      };
+      for (int i = 0; i < 4000 && !gone(); ++i) run_for(0.002);
+      ASSERT_TRUE(gone()) << "day " << day << "\n" << fleet->log();
+      ASSERT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
+      if (reached.value >= 400) break;
+      ++days;
+    }
+    if (reached.value >= 400) continue;
+    const TinyProblem problem(options);
+    SparseFleet fleet(problem, {.first_members = 2});
+    fleet->run_for(60);
+    ASSERT_TRUE(fleet.done()) << fleet->log();
+    sparse::Network alone = problem.train_alone();
+    EXPECT_LT(fleet.distance_to(alone), 1e-3);
+    EXPECT_EQ(fleet.other_last_step(alone), std::nullopt);
+  }
+  EXPECT_GT(days, 25U);
+}
+
 // Claim: no member leaves while the saved state does not outlive it yet, as when it is still on its way to
 // the coordinator. A member that dies meanwhile delays the others for seconds only.
 TEST(FleetOutage, StopsOnceWhatWasSavedLasts) {
