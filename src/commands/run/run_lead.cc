@@ -357,10 +357,11 @@ Result<RunLead::Ending> RunLead::lead_on(node::CoordinatorOptions options, const
   };
   LossWatch losses(*led.workload);
   const bool own = options_.own.has_value();
+  const bool begins = options.anew.has_value();
   auto node = node::CoordinatorNode::start(host_, std::move(options), own ? *led.workload : losses);
   if (!node.ok()) return node.error();
   if (own) return lead_own(**node, watch);
-  if (auto told = tell_where(**node); !told.ok()) return told.error();
+  if (auto told = tell_where(**node, begins); !told.ok()) return told.error();
   const auto done = (*node)->run([&] {
     if ((*node)->leads()) forget_end();
     // A member that left without a coordinator has brought what it saved then.
@@ -383,11 +384,12 @@ Result<RunLead::Ending> RunLead::lead_on(node::CoordinatorOptions options, const
   return Ending::kGone;
 }
 
-// Says, once, how members join.
-Result<void> RunLead::tell_where(node::CoordinatorNode& node) {
+// Says, once, how members join. A fleet that begins may have others than the one before, so there is a token
+// for them. Members of before need none.
+Result<void> RunLead::tell_where(node::CoordinatorNode& node, bool begins) {
   if (std::exchange(told_where_, true)) return {};
   std::string token;
-  if (node.new_run()) {
+  if (node.new_run() || begins) {
     auto made = node.new_token("printed at the start");
     if (!made.ok()) return made.error();
     token = *std::move(made);

@@ -87,7 +87,7 @@ class RunLead {
   [[nodiscard]] Result<Ending> lead_on(node::CoordinatorOptions options, const Led& led,
                                        const engine::TrainHooks& hooks, FleetWatch& watch,
                                        node::ReportInbox& reports);
-  [[nodiscard]] Result<void> tell_where(node::CoordinatorNode& node);
+  [[nodiscard]] Result<void> tell_where(node::CoordinatorNode& node, bool begins);
   void forget_end();
   [[nodiscard]] Result<Ending> lead_own(node::CoordinatorNode& node, FleetWatch& watch);
   [[nodiscard]] bool gives_up(const node::CoordinatorNode& node, const node::SupplyCompanion& companion);
