@@ -362,11 +362,10 @@ Result<RunLead::Ending> RunLead::lead_on(node::CoordinatorOptions options, const
   if (!node.ok()) return node.error();
   if (own) return lead_own(**node, watch);
   if (auto told = tell_where(**node, begins); !told.ok()) return told.error();
+  bool waits = false;  // nobody has worked in this fleet
   const auto done = (*node)->run([&] {
     if ((*node)->leads()) forget_end();
-    // A member that left without a coordinator has brought what it saved then.
-    const bool overtaken = !(*node)->begun() && watch.newest_checkpoint() > watch.start();
-    const bool gone = losses.lost().has_value() || (*node)->emptied() || overtaken;
+    const bool gone = losses.lost().has_value() || (*node)->emptied() || is_overtaken(**node, watch, waits);
     return hooks.stop_requested() || gone || gives_up(**node, *companion);
   });
   if (losses.lost()) {
@@ -382,6 +381,17 @@ Result<RunLead::Ending> RunLead::lead_on(node::CoordinatorOptions options, const
   if (hooks.stop_requested()) return Ending::kInterrupted;
   if (no_room_) return not_stored(no_room_->last);
   return Ending::kGone;
+}
+
+// Whether there is a newer checkpoint than the one that a fleet begins with. A member that left without a
+// coordinator brings what it saved then, before it serves. So this is looked at once more when the fleet has
+// begun, and has saved nothing itself yet.
+bool RunLead::is_overtaken(const node::CoordinatorNode& node, FleetWatch& watch, bool& waits) {
+  if (!node.leads()) return false;
+  const bool waited = std::exchange(waits, !node.begun());
+  if (!waits && !waited) return false;
+  if (!waits) watch.look(FleetProgress::Until::kNow);
+  return watch.newest_checkpoint() > watch.start();
 }
 
 // Says, once, how members join. A fleet that begins may have others than the one before, so there is a token

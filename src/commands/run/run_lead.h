@@ -87,6 +87,7 @@ class RunLead {
   [[nodiscard]] Result<Ending> lead_on(node::CoordinatorOptions options, const Led& led,
                                        const engine::TrainHooks& hooks, FleetWatch& watch,
                                        node::ReportInbox& reports);
+  [[nodiscard]] static bool is_overtaken(const node::CoordinatorNode& node, FleetWatch& watch, bool& waits);
   [[nodiscard]] Result<void> tell_where(node::CoordinatorNode& node, bool begins);
   void forget_end();
   [[nodiscard]] Result<Ending> lead_own(node::CoordinatorNode& node, FleetWatch& watch);
