@@ -28,7 +28,8 @@ class Addresses(LabCase):
         after = fleet.wait_for("it is reached at its new address", moved)
         self.assertEqual(incarnations(after)["a"], incarnations(before)["a"])
         fleet.wait_for_steps(after["step"])
-        self.assertEqual([one["relayed_to"] for one in fleet.wait_for_members(2)["members"]], [[], []])
+        # On a busy machine the pair may have gone by the coordinator meanwhile. It tries the direct way after a minute.
+        fleet.wait_for("no pair is relayed", lambda status: all(one["relayed_to"] == [] for one in status["members"]))
         fleet.stop_all(leader, *fleet.members.values())
 
     # Members that joined over loopback are on one machine and reach each other there. Nobody else tries these
