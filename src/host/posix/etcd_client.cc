@@ -102,7 +102,7 @@ Error unusable(const std::string& url, std::string what, std::string expected, s
           .fix = std::move(fix)};
 }
 
-// What the coordinator keeps in etcd says who leads and which tokens are good. So a network sees none of it.
+// etcd keeps the name of the leader, and what proves tokens. So no network sees what it is asked.
 Result<void> check_address(const std::string& url, const EtcdAccess& access) {
   constexpr std::string_view kPlain = "http://";
   constexpr std::string_view kSecure = "https://";

@@ -165,7 +165,7 @@ void Door::run() {
       }
     }
     for (const auto& [guest, state] : book_.over(clock_.now())) {
-      // gRPC's own time-out has ended a handshake by now: whoever is left has a certificate.
+      // gRPC's own time-out has ended a handshake by now: a guest that is left has a certificate.
       if (state == DoorBook::State::kHandedOver) {
         let_go(guest);
       } else {

@@ -50,7 +50,7 @@ TEST_F(Book, AHostPushesOutItsOwn) {
 }
 
 // 20,000 newcomers of hosts that flood, and now and then one of a host that does not: it has its place until
-// it has asked. A model in the test says who has to go: the oldest of the host with the most.
+// it has asked. A model in the test names the guest that has to go: the oldest of the host with the most.
 TEST_F(Book, NoHostPushesOutOneWithFewer) {
   Rng rng(7, Purpose::kTest);
   std::map<std::uint8_t, std::deque<GuestId>> unread;

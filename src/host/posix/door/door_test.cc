@@ -291,7 +291,7 @@ TEST_F(DoorTest, OutOfDescriptors) {
   EXPECT_EQ(*echo(std::move(asker)), "hello");
 }
 
-// Where no guest can make room, the reserve takes newcomers, who are closed. The port goes on afterwards.
+// Where no guest can make room, the reserve takes newcomers and closes them. The port goes on afterwards.
 TEST_F(DoorTest, TheReserve) {
   open(kAmple);
   EXPECT_EQ(*echo(silent()), "hello");

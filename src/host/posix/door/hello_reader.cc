@@ -60,11 +60,7 @@ Result<TlsContext> look_context(const NetworkCredentials& credentials) {
   return context;
 }
 
-HelloReader::HelloReader(SSL_CTX* context) : ssl_(SSL_new(context)) {
-  BIO* const in = BIO_new(BIO_s_mem());
-  BIO* const out = BIO_new(BIO_s_mem());
-  CHECK(ssl_ != nullptr && in != nullptr && out != nullptr);
-  SSL_set_bio(ssl_.get(), in, out);  // the session owns both
+HelloReader::HelloReader(SSL_CTX* context) : ssl_(session_in_memory(context)) {
   SSL_set_accept_state(ssl_.get());
 }
 

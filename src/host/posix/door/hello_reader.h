@@ -36,7 +36,7 @@ class HelloReader {
   friend struct HelloCallbacks;
   void feed(std::string_view bytes);
 
-  std::unique_ptr<SSL, FreeBy<SSL_free>> ssl_;
+  SslSession ssl_;
   std::size_t fed_ = 0;
   bool whole_ = false;  // OpenSSL has the hello
   Guest guest_ = Guest::kUnknown;

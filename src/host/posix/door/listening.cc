@@ -27,7 +27,7 @@ const char* fix_for(int error) {
     case EADDRINUSE:
       return "stop the process that listens there, or use another port; port 0 takes a free one";
     case EADDRNOTAVAIL: return "use an address of this machine, or 0.0.0.0 for all of them";
-    case EACCES: return "use a port above 1023, or run as a user who may";
+    case EACCES: return "use a port above 1023, or as a user with that right";
     default: return "use another address";
   }
 }

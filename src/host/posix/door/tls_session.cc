@@ -87,12 +87,16 @@ Result<TlsContext> stranger_context(const NetworkCredentials& credentials) {
   return context;
 }
 
-TlsSession::TlsSession(SSL_CTX* context) : ssl_(SSL_new(context)) {
+SslSession session_in_memory(SSL_CTX* context) {
+  SslSession session(SSL_new(context));
   BIO* const in = BIO_new(BIO_s_mem());
   BIO* const out = BIO_new(BIO_s_mem());
-  CHECK(ssl_ != nullptr && in != nullptr && out != nullptr);
-  SSL_set_bio(ssl_.get(), in, out);  // the session owns both
+  CHECK(session != nullptr && in != nullptr && out != nullptr);
+  SSL_set_bio(session.get(), in, out);  // the session owns both
+  return session;
 }
+
+TlsSession::TlsSession(SSL_CTX* context) : ssl_(session_in_memory(context)) {}
 
 TlsSession TlsSession::serve(SSL_CTX* context) {
   TlsSession session(context);

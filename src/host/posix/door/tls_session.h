@@ -25,6 +25,9 @@ inline constexpr std::string_view kAskProtocol = "gossamer-ask/1";
 inline constexpr std::string_view kGrpcProtocol = "h2";
 
 using TlsContext = std::unique_ptr<SSL_CTX, FreeBy<SSL_CTX_free>>;
+using SslSession = std::unique_ptr<SSL, FreeBy<SSL_free>>;
+// A session without a socket: its user carries the bytes. Requires a context that outlives it.
+[[nodiscard]] SslSession session_in_memory(SSL_CTX* context);
 
 // The door's end: it shows our certificate and the authority, asks for none, and speaks TLS 1.3 and
 // kAskProtocol alone. An error is OpenSSL's, for texts that are no certificate and its key.
@@ -60,7 +63,7 @@ class TlsSession {
   void read(std::string& said);
   void fail();
 
-  std::unique_ptr<SSL, FreeBy<SSL_free>> ssl_;
+  SslSession ssl_;
   State state_ = State::kShaking;
   std::string fault_;
 };
