@@ -47,7 +47,8 @@ std::vector<Fault> faults_of(const ChaosOptions& options) {
     kinds.insert(kinds.end(), {FaultKind::kKillCoordinator, FaultKind::kPauseCoordinator,
                                FaultKind::kPauseCoordinator, FaultKind::kPauseCoordinator});
   }
-  std::vector<Fault> faults = draw_faults(options.seed, kinds, options.faults, kFirstFault, last);
+  std::vector<Fault> faults =
+      draw_faults(options.seed, kinds, options.faults, kFirstFault, last, Longest::kLong);
   if (options.kinds.empty() && options.faults > 0 && options.seed % 30 == 22) {
     const auto twice = killed_twice(options.seed + 1, last);
     faults.insert(faults.end(), twice.begin(), twice.end());
@@ -133,6 +134,8 @@ Fleet::Options Run::fleet_options() {
           .store = shape_.store,
           .identity = shape_.identity,
           .path = options_.path,
+          .scatter = shape_.scatter,
+          .machines_again = true,
           .clock_error = options_.clock_error,
           .freeze_time = shape_.freeze_time,
           .defect = options_.defect,

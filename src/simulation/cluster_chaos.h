@@ -42,12 +42,13 @@ struct ChaosOptions {
   std::size_t local_members = 0;                  // the first so many run on the first coordinator's machine
   std::optional<StoreKind> store = std::nullopt;  // none: drawn
   std::optional<Identity> identity = std::nullopt;  // none: drawn
-  // If one of the next four is not set, it is drawn for runs with faults. Without faults it has the plain
+  // If one of the next five is not set, it is drawn for runs with faults. Without faults it has the plain
   // value.
   std::optional<double> hidden = std::nullopt;         // fraction of members behind NAT; plain: 0
   std::optional<double> memory = std::nullopt;         // of each, as a fraction of all things; plain: 1
   std::optional<Duration> freeze_time = std::nullopt;  // plain: 30 s
   std::optional<cluster::ViewChange> view_change = std::nullopt;  // plain: frozen
+  std::optional<Duration> scatter = std::nullopt;                 // of the machines' lines; plain: none
   double clock_error = 0.02;                                      // rates are drawn from 1 - this to 1 + this
   host::PathQuality path = {};                                    // between any two machines
   std::vector<FaultKind> kinds = {};                              // empty: all

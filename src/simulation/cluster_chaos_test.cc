@@ -135,7 +135,7 @@ TEST(ClusterChaos, SeedsHold) {
   const std::vector<Probe> expected{Probe::kBeginAgain, Probe::kChangeBegunAnew, Probe::kChangeWaits,
                                     Probe::kSilent,     Probe::kCommitRepeated,  Probe::kRequestRepeated,
                                     Probe::kNewLife};
-  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     const ChaosReport report = run_cluster_chaos({.seed = seed});
     EXPECT_EQ(report.violation, std::nullopt) << "seed " << seed << ": " << *report.violation;
     for (const Probe probe : expected) reached[probe] += report.probes.control.count(probe);

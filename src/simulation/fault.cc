@@ -24,7 +24,7 @@ std::optional<FaultKind> fault_of(std::string_view name) {
 }
 
 std::vector<Fault> draw_faults(std::uint64_t seed, const std::vector<FaultKind>& kinds, std::size_t count,
-                               Instant from, Instant to) {
+                               Instant from, Instant to, Longest longest) {
   CHECK(!kinds.empty());
   Rng rng(seed, Purpose::kFault, 9);
   const auto span = static_cast<double>((to - from).ns);
@@ -33,8 +33,11 @@ std::vector<Fault> draw_faults(std::uint64_t seed, const std::vector<FaultKind>&
     Fault fault;
     fault.kind = kinds[rng.below(kinds.size())];
     fault.at = from + Duration{static_cast<std::int64_t>(span * static_cast<double>(rng.uniform()))};
-    // From a blink to much longer than any timeout, short ones as often as long ones.
-    const double exponent = -1.3 + 2.6 * static_cast<double>(rng.uniform());
+    // From a blink to much longer than most time-outs, short ones as often as long ones. A long one outlasts
+    // all that the protocol waits for, but for the patience of members.
+    const bool endures = longest == Longest::kLong && rng.below(16) == 0;
+    const double exponent = endures ? 1.3 + 0.78 * static_cast<double>(rng.uniform())
+                                    : -1.3 + 2.6 * static_cast<double>(rng.uniform());
     double seconds = 1;
     for (double e = exponent; e > 0; e -= 0.1) seconds *= 1.2589254117941673;
     for (double e = exponent; e < 0; e += 0.1) seconds /= 1.2589254117941673;

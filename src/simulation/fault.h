@@ -22,6 +22,8 @@ enum class FaultKind {
   kCutOneWay,         // only the first cannot reach the second
   kPartition,         // a member reaches nobody for a while
   kReset,             // the connections between two break once
+  kCutLane,           // a member and another machine cannot reach each other on one lane for a while
+  kResetLane,         // the connections of one lane between two break once
   kSlow,              // a member's link has 1/1000 of its rate for a while
   kLossy,             // the paths of a member lose a fifth of their segments for a while
   kKillCoordinator,   // it is back after a while, or a standby takes over; `other` may give it a bad start
@@ -43,13 +45,15 @@ struct FaultName {
   FaultKind kind;
   std::string_view name;
 };
-inline constexpr std::array<FaultName, 22> kFaults{{{FaultKind::kKill, "kill"},
+inline constexpr std::array<FaultName, 24> kFaults{{{FaultKind::kKill, "kill"},
                                                     {FaultKind::kPowerOff, "power-off"},
                                                     {FaultKind::kPause, "pause"},
                                                     {FaultKind::kCut, "cut"},
                                                     {FaultKind::kCutOneWay, "cut-one-way"},
                                                     {FaultKind::kPartition, "partition"},
                                                     {FaultKind::kReset, "reset"},
+                                                    {FaultKind::kCutLane, "cut-lane"},
+                                                    {FaultKind::kResetLane, "reset-lane"},
                                                     {FaultKind::kSlow, "slow"},
                                                     {FaultKind::kLossy, "lossy"},
                                                     {FaultKind::kKillCoordinator, "kill-coordinator"},
@@ -77,8 +81,12 @@ struct Fault {
   std::uint64_t other = 0;   // index of the second of two, likewise
 };
 
+// kLong: one fault in sixteen lasts from 20 s to two minutes. kShort: none lasts longer than 20 s.
+enum class Longest { kShort, kLong };
+
 // `count` faults of the given kinds over (from, to), in order of time. Requires at least one kind.
 [[nodiscard]] std::vector<Fault> draw_faults(std::uint64_t seed, const std::vector<FaultKind>& kinds,
-                                             std::size_t count, Instant from, Instant to);
+                                             std::size_t count, Instant from, Instant to,
+                                             Longest longest = Longest::kShort);
 
 }  // namespace gossamer::simulation

@@ -26,12 +26,29 @@ std::string pick_machine(const Fleet& fleet, std::uint64_t number, const std::st
 }
 
 void give_notice(Fleet& fleet, SimMember& member, Duration notice) {
-  fleet.timeline().after(notice, [&fleet, machine = member.machine()] {
-    if (fleet.find(machine) == nullptr) return;
+  fleet.timeline().after(notice, [&fleet, machine = member.machine(), node = member.node()] {
+    const SimMember* const still = fleet.find(machine);
+    if (still == nullptr || still->node() != node) return;  // another member has the machine by now
     fleet.kill(machine);
     fleet.start_new_member();
   });
   if (!member.paused()) member.drain("it will be killed");
+}
+
+// A bit of `other` that has no part in which machine is struck.
+host::Lane lane_of(const Fault& fault) {
+  return (fault.other >> 60) % 2 == 0 ? host::Lane::kBulk : host::Lane::kControl;
+}
+
+void cut_lane(const Fault& fault, Fleet& fleet, const std::string& member, const std::string& other) {
+  host::SimInternet& internet = fleet.internet();
+  const host::Lane lane = lane_of(fault);
+  internet.cut(member, other, lane);
+  internet.cut(other, member, lane);
+  fleet.timeline().after(fault.lasts, [&internet, member, other, lane] {
+    internet.heal(member, other, lane);
+    internet.heal(other, member, lane);
+  });
 }
 
 void strike_path(const Fault& fault, Fleet& fleet, const std::string& member, const std::string& other) {
@@ -44,16 +61,21 @@ void strike_path(const Fault& fault, Fleet& fleet, const std::string& member, co
       return timeline.after(fault.lasts, [&internet, member, other] { internet.heal(member, other); });
     case FaultKind::kPartition: return fleet.cut_off_for(member, fault.lasts);
     case FaultKind::kReset: return internet.reset(member, other);
+    case FaultKind::kResetLane: return internet.reset(member, other, lane_of(fault));
+    case FaultKind::kCutLane: return cut_lane(fault, fleet, member, other);
     case FaultKind::kSlow:
       internet.set_rates(member, kSlowRates);
       return timeline.after(fault.lasts, [&internet, member] { internet.set_rates(member, {}); });
-    case FaultKind::kLossy:
+    case FaultKind::kLossy: {
+      const host::PathQuality there = fleet.usual_path(member, other);
+      const host::PathQuality back = fleet.usual_path(other, member);
       internet.set_path(member, other, kLossyPath);
       internet.set_path(other, member, kLossyPath);
-      return timeline.after(fault.lasts, [&internet, member, other, path = fleet.options().path] {
-        internet.set_path(member, other, path);
-        internet.set_path(other, member, path);
+      return timeline.after(fault.lasts, [&internet, member, other, there, back] {
+        internet.set_path(member, other, there);
+        internet.set_path(other, member, back);
       });
+    }
     default: CHECK(false, static_cast<int>(fault.kind));
   }
 }

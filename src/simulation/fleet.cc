@@ -29,17 +29,31 @@ host::SimStoreOptions store_options(StoreKind kind, cluster::Defect defect) {
   return options;
 }
 
+// Tells of a member's link with its coordinator, for people.
+void tell_link(const Trace& say, const std::string& machine, const net::LinkEvent& event) {
+  const auto tell = [&](NodeId node, const std::string& what) {
+    if (node == cluster::kCoordinatorNode) say(machine, "coordinator's link: " + what);
+  };
+  if (const auto* const up = std::get_if<net::LinkUp>(&event)) tell(up->peer.node, "up");
+  if (const auto* const broken = std::get_if<net::LinkBroken>(&event))
+    tell(broken->peer.node, "broken: " + broken->reason.message());
+  if (const auto* const failed = std::get_if<net::OpenFailed>(&event))
+    tell(failed->node, "cannot be opened: " + failed->reason.message());
+  if (const auto* const ended = std::get_if<net::LinkEnded>(&event))
+    tell(ended->peer.node, "ended: " + ended->reason.message());
+}
+
 }  // namespace
 
 Fleet::Fleet(Options options)
     : options_(std::move(options)),
       timeline_(options_.seed),
       internet_(timeline_, options_.seed),
+      lines_(internet_, {.seed = options_.seed, .longest = options_.scatter, .between = options_.path}),
       rng_(options_.seed, Purpose::kFault, 12),
       medium_(timeline_.clock(), store_options(options_.store, options_.defect)),
       claim_watch_(options_.batch, durable_),
       invariants_([this](Incarnation one) { return durable_.fenced(one); }) {
-  internet_.set_default_path(options_.path);
   medium_.watch([this](std::span<const host::Change> changes) { stored(changes); });
   for (const std::string& machine : coordinator_machines()) start_coordinator(machine);
   look();
@@ -131,6 +145,7 @@ void Fleet::start_coordinator(const std::string& machine) {
     log_ += fmt::format("{:8.3f} {} {}\n", (timeline_.now() - Instant{}).seconds(), who, what);
     if (const Trace out = trace()) out(who, what);
   };
+  lines_.add(machine);
   coordinators_[machine] = std::make_unique<SimCoordinator>(
       timeline_, internet_,
       SimCoordinator::Options{.machine = machine,
@@ -146,8 +161,18 @@ std::string Fleet::join(SimMember::Options options) {
   return start_member(std::move(options), NodeId(cluster::kCoordinatorNode.value + ++nodes_));
 }
 
+std::string Fleet::draw_machine() {
+  ++machines_;
+  if (!options_.machines_again || free_machines_.empty() || rng_.below(2) == 0)
+    return fmt::format("m{}", machines_);
+  std::string machine = std::move(free_machines_.back());
+  free_machines_.pop_back();
+  return machine;
+}
+
 std::string Fleet::start_member(SimMember::Options options, NodeId node) {
-  std::string machine = fmt::format("m{}", ++machines_);
+  std::string machine = draw_machine();
+  lines_.add(machine);
   SimMember::Place place{.machine = machine,
                          .node = node,
                          .certificate = certificate(node),
@@ -160,6 +185,7 @@ std::string Fleet::start_member(SimMember::Options options, NodeId node) {
                          .watch_links = [this, machine](const net::LinkEvent& event) {
                            if (const auto* const arrived = std::get_if<net::Arrived>(&event))
                              heard(machine, *arrived);
+                           if (const Trace say = trace()) tell_link(say, machine, event);
                          }};
   if (options_.trace)
     place.told = [this](SimMember& process, const cluster::ProcessEvent& event) { told(process, event); };
@@ -229,7 +255,9 @@ void Fleet::kill(const std::string& machine) {
   if (found == members_.end()) return;
   note_failures();
   past_lives_ += found->second->lives();
+  const bool comes_again = found->second->has_own_machine() && internet_.is_there(machine);
   members_.erase(found);
+  if (comes_again) free_machines_.push_back(machine);
 }
 
 void Fleet::kill_for(const std::string& machine, Duration time) {

@@ -25,6 +25,7 @@
 #include "host/sim/internet.h"
 #include "host/sim/store.h"
 #include "host/sim/timeline.h"
+#include "simulation/access_lines.h"
 #include "simulation/claim_watch.h"
 #include "simulation/durable.h"
 #include "simulation/fault.h"
@@ -59,6 +60,8 @@ class Fleet final {
     StoreKind store = StoreKind::kFile;
     Identity identity = Identity::kNumbered;
     host::PathQuality path = {};  // between any two machines
+    Duration scatter = {};        // and each machine's line adds up to so much (access_lines.h)
+    bool machines_again = false;  // a member that begins may get the machine of one that has ended
     // Offsets are drawn, and rates from 1 - this to 1 + this. Nothing: all clocks are right.
     std::optional<double> clock_error = std::nullopt;
     Duration freeze_time = from_seconds(30);
@@ -94,6 +97,10 @@ class Fleet final {
   void cut_off_for(const std::string& machine, Duration lasts);
   // Carries out a fault (fault_injection.h).
   void inject(const Fault& fault);
+  // The path between two machines while no fault changes it.
+  [[nodiscard]] host::PathQuality usual_path(const std::string& from, const std::string& to) const {
+    return lines_.path(from, to);
+  }
   // From now on its word alone must not cost others their lives.
   void note_liar(Incarnation life) { liars_.insert(life); }
   // Removes members that are done, and starts others in their place.
@@ -142,6 +149,8 @@ class Fleet final {
   void start_coordinator(const std::string& machine);
   [[nodiscard]] cluster::CoordinatorProcess::Options coordinator_options(const std::string& machine);
   std::string start_member(SimMember::Options options, NodeId node);
+  // A new machine, or one whose member has ended: with the same name and address.
+  [[nodiscard]] std::string draw_machine();
   [[nodiscard]] std::string certificate(NodeId node) const;
   [[nodiscard]] ClockError draw_clock();
   // Called when the store has applied the changes.
@@ -163,6 +172,7 @@ class Fleet final {
   const Options options_;
   host::Timeline timeline_;
   host::SimInternet internet_;
+  AccessLines lines_;
   Rng rng_;
   std::uint64_t coordinator_lives_ = 0;
   std::uint64_t nodes_ = 0;
@@ -176,6 +186,7 @@ class Fleet final {
   Invariants invariants_;
   Traffic traffic_;
   std::set<Incarnation> liars_;
+  std::vector<std::string> free_machines_;  // their members have ended
   std::optional<std::string> failure_;
   std::map<std::string, Seen> seen_;
   std::map<std::string, std::unique_ptr<SimCoordinator>> coordinators_;

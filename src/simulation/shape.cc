@@ -21,6 +21,7 @@ Shape shape_of(const ChaosOptions& options) {
   const double memory = rng.below(6) == 0 ? 1 / fewest : 1;
   const Duration freeze_time = from_seconds(rng.below(2) == 0 ? 6 : 30);
   const ViewChange change = rng.below(6) == 0 ? ViewChange::kAnnounced : ViewChange::kFrozen;
+  const Duration scatter = rng.below(3) == 0 ? from_milliseconds(120) : Duration{};
   const bool drawn = options.script.empty() && options.faults > 0;
   const Shape plain;
   const double share = options.memory.value_or(drawn ? memory : 1);
@@ -29,7 +30,8 @@ Shape shape_of(const ChaosOptions& options) {
           .hidden = options.hidden.value_or(drawn ? hidden : plain.hidden),
           .memory = static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(options.things) - 1e-9)),
           .freeze_time = options.freeze_time.value_or(drawn ? freeze_time : plain.freeze_time),
-          .view_change = options.view_change.value_or(drawn ? change : plain.view_change)};
+          .view_change = options.view_change.value_or(drawn ? change : plain.view_change),
+          .scatter = options.scatter.value_or(drawn ? scatter : plain.scatter)};
 }
 
 }  // namespace gossamer::simulation

@@ -19,6 +19,7 @@ struct Shape {
   std::uint64_t memory = 0;  // of each member, in things
   Duration freeze_time = from_seconds(30);
   cluster::ViewChange view_change = cluster::ViewChange::kFrozen;
+  Duration scatter = {};
 };
 
 [[nodiscard]] Shape shape_of(const ChaosOptions& options);

@@ -39,6 +39,7 @@ SimMember::SimMember(host::Timeline& timeline, host::SimInternet& internet, Opti
   if (options_.hidden) {
     internet.hide(where());
   } else {
+    if (!options_.local) internet.show(where());
     process.listening = listening;
   }
   process.memory_bytes = options_.memory_bytes;

@@ -81,6 +81,8 @@ ClusterRows fleet_keys() {
                                          "of every path, one way"),
       key<&C::path, &PathQuality::jitter>("jitter_ms", {.max = 1000, .unit = kMillisecond},
                                           "of every path: segments take up to so much longer"),
+      key<&C::scatter>("scatter_ms", {.max = 1000, .unset = "", .shown = "0", .unit = kMillisecond},
+                       "each machine's line adds up to so much, one way; drawn where faults are"),
       key<&C::path, &PathQuality::loss>("loss", {.max = 0.5}, "of every path: share of segments")};
 }
 

@@ -85,6 +85,7 @@ SparseRows number_keys() {
       key<&S::steps>("steps", {.max = 10'000}, "of the run; 0: drawn, 24 to 40"),
       key<&S::snapshot_every>("snapshot_every", {.max = 10'000}, "so many steps; 0: drawn, 2 to 16"),
       key<&S::delay_ms>("delay_ms", {.max = 1000}, "of every path, one way; 0: drawn, 1 to 40"),
+      key<&S::scatter_ms>("scatter_ms", {.max = 1000}, "each machine's line adds up to so much, one way"),
       key<&S::faults>("faults", {.max = 1000}, "drawn for each seed"),
       key<&S::trouble>("trouble_s", {.max = 3600}, "faults begin within so many seconds"),
       key<&S::calm>("calm_s", {.min = 15, .max = 3600},

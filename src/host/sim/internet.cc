@@ -46,21 +46,24 @@ void SimInternet::set_rates(const std::string& name, const MachineRates& rates) 
   machine_named(name).rates = rates;
 }
 
+void SimInternet::set_cut(const std::string& from, const std::string& to, Lane lane, bool is_cut) {
+  machine_named(from).ways[&machine_named(to)].cut[static_cast<std::size_t>(lane)] = is_cut;
+}
 void SimInternet::cut(const std::string& from, const std::string& to) {
-  machine_named(from).ways[&machine_named(to)].cut = true;
+  for (const Lane lane : {Lane::kControl, Lane::kBulk}) cut(from, to, lane);
 }
 void SimInternet::heal(const std::string& from, const std::string& to) {
-  machine_named(from).ways[&machine_named(to)].cut = false;
+  for (const Lane lane : {Lane::kControl, Lane::kBulk}) heal(from, to, lane);
 }
 
-void SimInternet::reset(const std::string& a, const std::string& b) {
+void SimInternet::reset(const std::string& a, const std::string& b, std::optional<Lane> lane) {
   std::erase_if(connections_, [](const auto& connection) { return connection.expired(); });
   for (const auto& weak : connections_) {
     const auto connection = weak.lock();
     const auto& [one, two] = connection->sides;
     const bool between = (one.machine->name == a && two.machine->name == b) ||
                          (one.machine->name == b && two.machine->name == a);
-    if (!between || (!one.open && !two.open)) continue;
+    if (!between || (!one.open && !two.open) || (lane && connection->lane != *lane)) continue;
     for (const int side : {0, 1}) {
       end_side({connection, side}, "connection reset by a machine in between", Tell::kProcess);
     }
@@ -84,10 +87,10 @@ void SimInternet::vanish(const std::string& name) {
   here.held.clear();
 }
 
-bool SimInternet::is_cut(const SimMachine& from, const SimMachine& to) {
+bool SimInternet::is_cut(const SimMachine& from, const SimMachine& to, Lane lane) {
   if (from.gone || to.gone) return true;
   const auto way = from.ways.find(&to);
-  return way != from.ways.end() && way->second.cut;
+  return way != from.ways.end() && way->second.cut[static_cast<std::size_t>(lane)];
 }
 
 const PathQuality& SimInternet::path(const SimMachine& from, const SimMachine& to) const {
@@ -126,11 +129,19 @@ void SimInternet::cross(const SimEnd& from, std::function<void()> arrived) {
   const SimMachine& there = *side_of(other(from)).machine;
   if (from.connection->sides[0].ended) return;
   const bool hidden = from.side == 0 && &here != &there && there.hidden;
-  if (!hidden && !is_cut(here, there)) return timeline_.after(delay(here, there), std::move(arrived));
+  if (!hidden && !is_cut(here, there, from.connection->lane))
+    return timeline_.after(delay(here, there), std::move(arrived));
   timeline_.after(kResend, [this, from, arrived = std::move(arrived)] { cross(from, arrived); });
 }
 
-// The kernel there answers, and then the opener says its name.
+void SimInternet::cross_again(const SimEnd& from, int times, std::function<void()> arrived) {
+  if (times == 1) return cross(from, std::move(arrived));
+  cross(from,
+        [this, from, times, arrived = std::move(arrived)] { cross_again(other(from), times - 1, arrived); });
+}
+
+// The kernel there answers. TLS and HTTP/2 take two round trips more, and then the opener says its name. A
+// question does not wait for a stream.
 void SimInternet::answer(const std::shared_ptr<SimConnection>& connection, const Endpoint& to) {
   if (!listens(*connection, to)) {
     return cross({connection, 1}, [this, connection, to] {
@@ -138,9 +149,8 @@ void SimInternet::answer(const std::shared_ptr<SimConnection>& connection, const
                Tell::kProcess);
     });
   }
-  cross({connection, 1}, [this, connection, to] {
-    cross({connection, 0}, [this, connection, to] { accept(connection, to); });
-  });
+  const int times = connection->question.has_value() ? 4 : 6;
+  cross_again({connection, 1}, times, [this, connection, to] { accept(connection, to); });
 }
 
 bool SimInternet::listens(const SimConnection& connection, const Endpoint& to) {
@@ -249,8 +259,9 @@ void SimInternet::travel(const SimEnd& end, SimSegment segment) {
   SimSide& side = side_of(end);
   const SimMachine& here = *side.machine;
   const SimMachine& far = *side_of(other(end)).machine;
-  const bool forward_cut = is_cut(here, far);
-  if (forward_cut || is_cut(far, here)) {
+  const Lane lane = end.connection->lane;
+  const bool forward_cut = is_cut(here, far, lane);
+  if (forward_cut || is_cut(far, here, lane)) {
     if (!side.watched) {
       side.watched = true;
       watch_stall(end, timeline_.now());
@@ -275,14 +286,15 @@ void SimInternet::watch_stall(const SimEnd& end, Instant since) {
     if (!side.open) return;
     const SimMachine& here = *side.machine;
     const SimMachine& far = *side_of(other(end)).machine;
-    if (!is_cut(here, far) && side.held.has_value()) {
+    const Lane lane = end.connection->lane;
+    if (!is_cut(here, far, lane) && side.held.has_value()) {
       side.stalled = false;
       SimSegment segment = std::move(*side.held);
       side.held.reset();
       travel(end, std::move(segment));
       want_to_send(end);
     }
-    if (!is_cut(here, far) && !is_cut(far, here)) {
+    if (!is_cut(here, far, lane) && !is_cut(far, here, lane)) {
       side.watched = false;
     } else if (timeline_.now() - since >= kGiveUp) {
       end_side(end, fmt::format("connection to {} timed out", far.name), Tell::kProcess);
@@ -317,7 +329,7 @@ void SimInternet::consumed(const SimEnd& receiver, std::uint64_t cost) {
   const SimEnd sender = other(receiver);
   const SimMachine& here = *side_of(receiver).machine;
   const SimMachine& far = *side_of(sender).machine;
-  const bool blocked = is_cut(here, far);
+  const bool blocked = is_cut(here, far, receiver.connection->lane);
   timeline_.after(blocked ? kResend : delay(here, far), [this, receiver, sender, cost, blocked] {
     SimSide& side = side_of(sender);
     if (!side.open) return;
@@ -347,7 +359,7 @@ void SimInternet::reset_other(const SimEnd& end, const std::string& what) {
   SimSide& side = side_of(end);
   SimSide& far = side_of(to);
   const bool accepted = far.id.value != 0;  // always so for the opener
-  if (!accepted || far.ended || is_cut(*side.machine, *far.machine)) return;
+  if (!accepted || far.ended || is_cut(*side.machine, *far.machine, end.connection->lane)) return;
   const Instant arrival =
       std::max(timeline_.now() + delay(*side.machine, *far.machine), side.last_arrival + kTick);
   side.last_arrival = arrival;

@@ -8,7 +8,10 @@
 //   KiB, as TCP connections share a bottleneck.
 // - Each path has a one-way delay, jitter for each segment, and loss. A lost segment costs the time that TCP
 //   takes to send it again, and the order is kept.
-// - Opening a connection takes two round trips. It is begun again where the path is cut, for at most 5 s.
+// - Opening a connection takes four round trips (three for a question), as one of host/grpc does: TCP, TLS,
+// HTTP/2's settings, and the
+//   stream. It is begun again where the path is cut, for at most 5 s.
+// - A path may be cut, or its connections may break, for one lane alone.
 // - A cut path holds segments back. A connection that gets nothing through for 20 s breaks, at the side that
 //   sends.
 // - A machine that vanishes is silent. A process that ends resets its connections.
@@ -19,6 +22,7 @@
 // Deterministic: the same calls and seed give the same events at the same instants. Thread rule: one thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -72,7 +76,7 @@ struct SimListener {
 
 // One way from a machine to another, where it is not as all others are.
 struct SimWay {
-  bool cut = false;
+  std::array<bool, kLanes> cut = {};
   std::optional<PathQuality> quality = {};
 };
 
@@ -109,20 +113,28 @@ class SimInternet {
 
   void set_default_path(const PathQuality& quality) { default_path_ = quality; }
   void set_path(const std::string& from, const std::string& to, const PathQuality& quality);
+  [[nodiscard]] PathQuality path(const std::string& from, const std::string& to) {
+    return path(machine_named(from), machine_named(to));
+  }
   void set_rates(const std::string& machine, const MachineRates& rates);
 
-  // Nothing gets from `from` to `to` until healed. Each direction is cut by itself.
+  // Nothing gets from `from` to `to` until healed. Each direction is cut by itself, and each lane may be.
   void cut(const std::string& from, const std::string& to);
   void heal(const std::string& from, const std::string& to);
-  // Breaks every connection between the two, as a firewall that forgot them does; new ones are possible.
-  void reset(const std::string& a, const std::string& b);
+  void cut(const std::string& from, const std::string& to, Lane lane) { set_cut(from, to, lane, true); }
+  void heal(const std::string& from, const std::string& to, Lane lane) { set_cut(from, to, lane, false); }
+  // Breaks every connection between the two, as a firewall that forgot them does; new ones are possible. With
+  // a lane, only those of that lane.
+  void reset(const std::string& a, const std::string& b, std::optional<Lane> lane = std::nullopt);
   // Hides the machine behind NAT: nobody outside can open a connection to it; it can open connections itself.
   void hide(const std::string& name) { machine_named(name).hidden = true; }
+  void show(const std::string& name) { machine_named(name).hidden = false; }
   // The machine stops for a while: nothing is read or sent, nobody is told.
   void pause(const std::string& machine);
   void resume(const std::string& machine);
   // Power off: silence. Its processes get no more events.
   void vanish(const std::string& machine);
+  [[nodiscard]] bool is_there(const std::string& name) { return !machine_named(name).gone; }
 
   // All bytes of frames that have left a machine, payload and other.
   [[nodiscard]] std::uint64_t bytes_sent(const std::string& name) { return machine_named(name).bytes_sent; }
@@ -137,14 +149,17 @@ class SimInternet {
   // The machine of this name, made at its first use.
   [[nodiscard]] SimMachine& machine_named(const std::string& name);
 
-  [[nodiscard]] static bool is_cut(const SimMachine& from, const SimMachine& to);
+  [[nodiscard]] static bool is_cut(const SimMachine& from, const SimMachine& to, Lane lane);
+  void set_cut(const std::string& from, const std::string& to, Lane lane, bool is_cut);
   [[nodiscard]] const PathQuality& path(const SimMachine& from, const SimMachine& to) const;
   [[nodiscard]] Duration delay(const SimMachine& from, const SimMachine& to);
 
-  // A connection opens in four one-way messages: a knock, an answer, the opener's name (Accepted), and a
-  // welcome (Opened).
+  // A connection opens in eight one-way messages, to and fro. With the seventh the opener's name is there
+  // (Accepted), and the eighth is a welcome (Opened).
   void open(const std::shared_ptr<SimConnection>& connection, const Endpoint& to);
   void cross(const SimEnd& from, std::function<void()> arrived);
+  // Crosses so many times, first from this side.
+  void cross_again(const SimEnd& from, int times, std::function<void()> arrived);
   void answer(const std::shared_ptr<SimConnection>& connection, const Endpoint& to);
   void refuse_stranger(const std::shared_ptr<SimConnection>& connection);
   void accept(const std::shared_ptr<SimConnection>& connection, const Endpoint& to);

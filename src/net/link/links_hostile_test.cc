@@ -33,13 +33,13 @@ TEST_F(LinksTest, Strangers) {
     }));
     for (std::size_t i = 0; i < kEach; ++i)
       (void)strangers.back()->connect(a.address.control, Lane::kControl);
-    run_for(0.05);
   };
   const Strangers::Limits limits;
   ASSERT_LT(limits.of_certificate, kEach);
   std::size_t kept = 0;
   const auto expect_more = [&](std::size_t more) {
     kept += more;
+    run_for(0.1);
     EXPECT_EQ(closed, strangers.size() * kEach - kept);
   };
   const auto flood_from_host = [&](const std::string& machine) {
@@ -59,6 +59,7 @@ TEST_F(LinksTest, Strangers) {
   join(b, a);
   for (std::size_t held = 0; held < limits.in_all; held += limits.of_host)
     flood_from_host("t" + std::to_string(held));
+  run_for(0.1);
   EXPECT_EQ(closed, strangers.size() * kEach - limits.in_all);
   run_for(Connection::kGreetingTime.seconds());
   EXPECT_EQ(closed, strangers.size() * kEach);

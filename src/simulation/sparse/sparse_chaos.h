@@ -50,6 +50,7 @@ struct SparseChaosOptions {
   std::optional<StoreKind> store = std::nullopt;
   std::optional<Driver> driver = std::nullopt;
   double delay_ms = 0;                  // of every path, one way
+  double scatter_ms = 0;                // each machine's line adds up to so much
   std::vector<FaultKind> kinds = {};    // kinds to draw from; empty: sparse_chaos_kinds()
   std::size_t faults = 6;               // drawn ones
   std::vector<Fault> script = {};       // instead of drawn ones, if there are any

@@ -79,6 +79,7 @@ SparseFleet::SparseFleet(const TinyProblem& problem, const Options& options)
               .seed = options.seed,
               .store = options.store,
               .path = options.path,
+              .scatter = options.scatter,
               .clock_error = options.clock_error,
               .freeze_time = options.freeze_time,
               .defect = options.defect,

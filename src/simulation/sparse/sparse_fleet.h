@@ -39,6 +39,7 @@ class SparseFleet final {
     host::MachineRates rates = {};         // of a member's line
     StoreKind store = StoreKind::kFile;
     host::PathQuality path = {};
+    Duration scatter = {};  // as in Fleet
     std::optional<double> clock_error = std::nullopt;
     Duration freeze_time = from_seconds(30);
     cluster::Defect defect = cluster::Defect::kNone;

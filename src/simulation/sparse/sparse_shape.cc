@@ -50,6 +50,7 @@ SparseFleet::Options draw_fleet(const SparseChaosOptions& options, Rng& rng) {
       .store = options.store.value_or(rng.below(2) == 0 ? StoreKind::kFile : StoreKind::kCluster),
       .path = {.delay = from_milliseconds(options.delay_ms > 0 ? options.delay_ms : delay),
                .jitter = from_milliseconds(rng.below(2) == 0 ? 0 : 5)},
+      .scatter = from_milliseconds(options.scatter_ms),
       .clock_error = 0.02,
       .freeze_time = from_seconds(rng.below(2) == 0 ? 6 : 30),
       .defect = options.cluster_defect,
@@ -137,7 +138,8 @@ std::vector<FaultKind> sparse_chaos_kinds() {
   std::vector<FaultKind> kinds{FaultKind::kKill, FaultKind::kKill, FaultKind::kKill, FaultKind::kJoin};
   for (const FaultName& one : kFaults) {
     const bool says_untruth = one.kind == FaultKind::kHostile || one.kind == FaultKind::kLie;
-    if (!says_untruth && one.kind != FaultKind::kStop) kinds.push_back(one.kind);
+    const bool of_lane = one.kind == FaultKind::kCutLane || one.kind == FaultKind::kResetLane;
+    if (!says_untruth && !of_lane && one.kind != FaultKind::kStop) kinds.push_back(one.kind);
   }
   return kinds;
 }
