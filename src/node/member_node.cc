@@ -190,6 +190,7 @@ Result<void> MemberNode::listen(const MakeEngine& make_engine) {
   process.program = options_.program;
   process.seed = random_seed();
   process.told = [this] { return engine_->told(); };
+  process.work_time = [this] { return worker_ == nullptr ? Duration{} : worker_->cpu(); };
   process.watch_links = [this](const net::LinkEvent& event) { log_.link(event, epoch()); };
   process_ = std::make_unique<cluster::MemberProcess>(std::move(process), *network_, loop_.now());
   aside_ = std::make_unique<AsideThread>(loop_);

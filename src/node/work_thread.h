@@ -9,6 +9,7 @@
 
 #include <utility>
 
+#include "base/time.h"
 #include "cluster/control/engine.h"
 #include "host/posix/serial_thread.h"
 #include "node/event_loop.h"
@@ -33,6 +34,8 @@ class WorkThread {
       loop_.post({}, [this] { engine_.worked(loop_.now()); });
     });
   }
+  // CPU time that the work has taken so far.
+  [[nodiscard]] Duration cpu() const { return thread_.cpu(); }
 
  private:
   EventLoop& loop_;

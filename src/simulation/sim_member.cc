@@ -53,6 +53,7 @@ SimMember::SimMember(host::Timeline& timeline, host::SimInternet& internet, Opti
     // A life that just begins speaks before there is a member.
     if (falsify_ && member() != nullptr) falsify_(said);
   };
+  process.work_time = [this] { return work_time(); };
   process_ = std::make_unique<cluster::MemberProcess>(std::move(process), network(), now());
   engine_ = options_.make_engine(*process_);
   go_on();
@@ -75,6 +76,8 @@ void SimMember::leave(const std::string& reason) {
 }
 
 void SimMember::hang(Duration lasts) {
+  work_time_ = work_time();  // no more of it comes from the work under way
+  works_since_.reset();
   hung_until_ = std::max(hung_until_, timeline().now() + lasts);
   after(lasts, [this] { go_on(); });  // handles the events that came meanwhile
 }
@@ -102,9 +105,15 @@ void SimMember::on_timer() {
   go_on();
 }
 
+Duration SimMember::work_time() {
+  return works_since_ ? work_time_ + (timeline().now() - *works_since_) : work_time_;
+}
+
 void SimMember::worked() {
   const Instant today = timeline().now();
   if (today < hung_until_) return after(hung_until_ - today, [this] { worked(); });
+  work_time_ = work_time();
+  works_since_.reset();
   engine_->worked(now());
   if (options_.watch) options_.watch(*this);
   go_on();
@@ -128,6 +137,7 @@ void SimMember::go_on() {
   }
   if (const cluster::Engine::Work work = engine_->take_work()) {
     work();
+    works_since_ = timeline().now();
     const Duration drawn = options_.longest_work - options_.shortest_work;
     const std::uint64_t more = drawn.ns > 0 ? rng_.below(static_cast<std::uint64_t>(drawn.ns)) : 0;
     after(options_.shortest_work + Duration{static_cast<std::int64_t>(more)}, [this] { worked(); });

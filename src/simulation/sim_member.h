@@ -88,6 +88,7 @@ class SimMember final : public SimProcess {
   void on_timer() override;
   void go_on();
   void worked();
+  [[nodiscard]] Duration work_time();
   void tell(const cluster::ProcessEvent& event);
 
   const Options options_;
@@ -96,6 +97,8 @@ class SimMember final : public SimProcess {
   Rng rng_;
   bool batch_begun_ = false;
   Instant hung_until_;  // of the timeline
+  std::optional<Instant> works_since_;  // of the timeline; while the engine works
+  Duration work_time_;                  // before that
   std::uint64_t lives_ = 0;
   std::optional<Incarnation> life_;
   Falsify falsify_;

@@ -21,7 +21,8 @@ Changes::Changes(const Leadership& leadership, Books& books)
       workload_(leadership.workload),
       run_(leadership.run),
       outbox_(leadership.outbox),
-      books_(books) {}
+      books_(books),
+      rest_clock_(options_.freeze_time, options_.patience) {}
 
 void Changes::take_up(const std::optional<membership::Stopping>& stopping, Instant now) {
   if (run_.fenced != run_.view.fenced()) fenced_since_ = run_.fenced.runs();
@@ -41,6 +42,7 @@ void Changes::here(LedMember& member, const membership::Here& said, Instant now)
   const bool knows_view = said.epoch() == run_.view.epoch().value;
   if (!knows_view || said.epoch() == 0) send_view(member, Epoch(said.epoch()));
   member.told = run_.view.epoch();
+  rest_clock_.came(NodeId(member.record.node()), now);
   advance(Event::kHere, {.now = now, .member = &member, .here = &said});
 }
 
@@ -101,6 +103,7 @@ void Changes::reserve_epoch() {
 
 void Changes::gone(net::PeerId peer) {
   reports_.erase(peer.node);
+  rest_clock_.gone(peer.node);
   if (run_.fenced.fence(peer.incarnation)) {
     outbox_.put(put_fenced(run_.fenced));
     fenced_since_.push_back({peer.incarnation, peer.incarnation});
@@ -152,7 +155,7 @@ void Changes::begin_change(const Cause& cause) {
   history_.push_back(change);
   if (history_.size() > kHistory) history_.pop_front();
   reports_.clear();
-  freeze_deadline_ = cause.now + options_.freeze_time;
+  rest_clock_.begin();
   for (auto& [node, member] : run_.members) {
     if (!member.told) continue;  // it will say Here
     if (member.told->value == change.from()) {
@@ -164,6 +167,9 @@ void Changes::begin_change(const Cause& cause) {
     }
     member.told = run_.view.epoch();
   }
+  outbox_.then([this, epoch = run_.view.epoch()] {
+    if (epoch == run_.view.epoch() && phase_ == Phase::kFreezing) rest_clock_.left(outbox_.now());
+  });
   if (options_.view_change == ViewChange::kAnnounced || !guarded(Defect::kNoFreeze) || all_rest())
     advance(Event::kAllRest, {.now = cause.now});
 }
@@ -286,7 +292,7 @@ void Changes::release_the_leaving(const Cause&) {
 // the step after which all save what they hold: at rest they may be a step apart.
 void Changes::decide(const Cause& cause) {
   const Instant now = cause.now;
-  freeze_deadline_.reset();
+  rest_clock_.end();
   const auto serving =
       std::count_if(run_.view.members().begin(), run_.view.members().end(),
                     [](const auto& one) { return one.second.state() == membership::SERVING; });
@@ -379,7 +385,7 @@ void Changes::begin_stop(const Cause& cause) {
   stop_.set_reason(cause.text);
   stop_.set_failed(failure_.has_value());
   stop_deadline_ = cause.now + kStopTime;
-  freeze_deadline_.reset();
+  rest_clock_.end();
   outbox_.note("stopping", {}, cause.text);
   for (const auto& [node, member] : run_.members) tell_stop(member);
 }
@@ -401,18 +407,19 @@ void Changes::tick(Instant now) {
   advance(Event::kRebalanceDue, {.now = now});
 }
 
-std::vector<NodeId> Changes::take_restless(const std::function<bool(NodeId)>& heard, Instant now) {
-  std::vector<NodeId> restless;
-  if (!freeze_deadline_ || *freeze_deadline_ > now) return restless;
-  freeze_deadline_.reset();
+void Changes::beats(const LedMember& member, const membership::Beat& said, Instant now) {
+  rest_clock_.beat(NodeId(member.record.node()), said.epoch() == run_.view.epoch().value, said.work_ms(),
+                   now);
+}
+
+std::set<NodeId> Changes::take_restless(const std::function<bool(NodeId)>& heard, Instant now) {
+  const auto next = rest_clock_.next_look();
+  if (!next || *next > now) return {};
+  std::set<NodeId> awaited;
   for (const auto& [node, record] : run_.view.members()) {
-    if (reports_.contains(node)) continue;
-    if (heard(node)) {
-      restless.push_back(node);
-    } else {
-      freeze_deadline_ = now + options_.freeze_time;  // it may not even know of the change
-    }
+    if (!reports_.contains(node)) awaited.insert(node);
   }
+  std::set<NodeId> restless = rest_clock_.late(awaited, !reports_.empty(), heard, now);
   if (!restless.empty()) reach(ControlProbe::kRestless);
   return restless;
 }
@@ -425,7 +432,7 @@ bool Changes::take_stop_end(Instant now) {
 
 std::optional<Instant> Changes::next_wakeup() const {
   std::optional<Instant> wake;
-  for (const auto& due : {next_rebalance_, freeze_deadline_, stop_deadline_}) {
+  for (const auto& due : {next_rebalance_, rest_clock_.next_look(), stop_deadline_}) {
     wake = sooner(wake, due);
   }
   return wake;

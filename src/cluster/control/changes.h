@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,7 @@
 #include "cluster/control/leadership.h"
 #include "cluster/control/workload.h"
 #include "cluster/membership/fenced_incarnations.h"
+#include "cluster/membership/rest_clock.h"
 #include "cluster/placement/placement.h"
 
 namespace gossamer::cluster {
@@ -78,8 +80,10 @@ class Changes {
   void stop(const std::string& reason, Instant now);
   // Begins a rebalancing if one is due and pays.
   void tick(Instant now);
-  // Members of the view that are heard, and did not come to rest in time. The others get as much time again.
-  [[nodiscard]] std::vector<NodeId> take_restless(const std::function<bool(NodeId)>& heard, Instant now);
+  // A beat, which tells whether the member knows the change, and whether its engine works.
+  void beats(const LedMember& member, const membership::Beat& said, Instant now);
+  // Members of the view that are heard, and did not come to rest in time (rest_clock.h).
+  [[nodiscard]] std::set<NodeId> take_restless(const std::function<bool(NodeId)>& heard, Instant now);
   // Whether the time is over in which members leave; true once.
   [[nodiscard]] bool take_stop_end(Instant now);
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
@@ -179,7 +183,7 @@ class Changes {
   std::deque<membership::Change> history_;             // one for each epoch, the last leads to the view's
   std::map<NodeId, membership::Frozen> reports_;
   std::optional<Instant> next_rebalance_;
-  std::optional<Instant> freeze_deadline_;
+  RestClock rest_clock_;
   std::optional<Instant> stop_deadline_;
 };
 

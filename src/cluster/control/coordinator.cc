@@ -298,6 +298,7 @@ void Coordinator::beat(LedMember& member, const membership::Beat& said, Instant 
   seen.mutable_beat_seen()->set_sent_ns(said.sent_ns());
   outbox_.say(peer, std::move(seen));  // rests on no decision
   if (!options_.guarded(Defect::kChatter) && run_.installed.epoch() != 0) changes_.say_placement(member);
+  changes_.beats(member, said, now);
   member.pace.add({.speed = said.speed(), .own_work = said.own_work(), .step_s = said.step_seconds()});
   member.steps = said.has_steps() ? std::optional(said.steps()) : std::nullopt;
   const auto names =
@@ -380,7 +381,8 @@ void Coordinator::tick(Instant now) {
   changes_.tick(now);
   // Whether a silent member is dead is for Watch to say.
   const auto heard = [&](NodeId node) { return Watch::is_heard(run_.members.at(node), now); };
-  fence_all(changes_.take_restless(heard, now), "it did not come to rest in time", now);
+  const std::set<NodeId> restless = changes_.take_restless(heard, now);
+  fence_all({restless.begin(), restless.end()}, "it did not come to rest in time", now);
   if (last_word_ && *last_word_ <= now) last_word_.reset();
   if (changes_.take_stop_end(now)) {
     std::vector<NodeId> all;

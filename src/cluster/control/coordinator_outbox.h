@@ -30,6 +30,7 @@ class CoordinatorOutbox {
 
   // The time of the coordinator's last call. Messages leave at this time, and so it is set first.
   void set_now(Instant now) { now_ = now; }
+  [[nodiscard]] Instant now() const { return now_; }
 
   void put(host::Change change) { outbox_.put(std::move(change)); }
   void guard() { outbox_.guard(); }

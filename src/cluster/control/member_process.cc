@@ -100,6 +100,7 @@ void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
                       .defect = options_.defect,
                       .probes = options_.probes,
                       .falsify = options_.falsify,
+                      .work_time = options_.work_time,
                       .told = options_.told},
       *links_,
       [this](const host::Endpoint& control, std::string bytes) {

@@ -63,7 +63,9 @@ class MemberProcess {
     ProbeCounts<ControlProbe>* probes = nullptr;
     // Changes what it says to its coordinator: a liar in a simulation.
     std::function<void(membership::ToCoordinator&)> falsify = {};
-    std::function<Told()> told = {};  // as in Member::Options
+    // As in Member::Options.
+    std::function<Told()> told = {};
+    std::function<Duration()> work_time = {};
     ProbeCounts<net::LinkProbe>* link_probes = nullptr;
     std::function<void(const net::LinkEvent&)> watch_links = {};  // gets every event
   };

@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/posix/serial_thread.h"
 
+#include <pthread.h>
+
+#include "base/check.h"
 #include "host/posix/blocked_signals.h"
+#include "host/posix/clock.h"
 
 namespace gossamer::host {
 
 SerialThread::SerialThread() {
   const BlockedSignals blocked;
   thread_ = std::thread([this] { work(); });
+  CHECK(pthread_getcpuclockid(thread_.native_handle(), &cpu_clock_) == 0);
 }
+
+Duration SerialThread::cpu() const { return Duration{read_clock_ns(cpu_clock_)}; }
 
 SerialThread::~SerialThread() {
   actions_.push({});

@@ -6,9 +6,11 @@
 // An action must not throw. Thread rule: any thread calls give(); the owner destroys it.
 #pragma once
 
+#include <ctime>
 #include <functional>
 #include <thread>
 
+#include "base/time.h"
 #include "host/posix/mailbox.h"
 
 namespace gossamer::host {
@@ -21,12 +23,15 @@ class SerialThread {
   SerialThread& operator=(const SerialThread&) = delete;
 
   void give(std::function<void()> action) { actions_.push(std::move(action)); }
+  // User plus system time of the thread so far. Any thread may ask.
+  [[nodiscard]] Duration cpu() const;
 
  private:
   void work();
 
   Mailbox<std::function<void()>> actions_;  // an empty one ends the thread
   std::thread thread_;
+  clockid_t cpu_clock_;
 };
 
 }  // namespace gossamer::host

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/membership/rest_clock.h"
+
+#include <gtest/gtest.h>
+
+namespace gossamer::cluster {
+namespace {
+
+constexpr NodeId kResting{10};
+constexpr NodeId kOther{11};
+const std::set<NodeId> kNobody;
+
+Instant rest_at(double seconds) { return Instant{} + from_seconds(seconds); }
+
+// Members have 30 s, and 600 s of patience.
+class RestClockTest : public testing::Test {
+ protected:
+  // The late ones of those awaited. All are heard but `silent`.
+  std::set<NodeId> late(const std::set<NodeId>& awaited, double seconds, bool some_rest = true,
+                        NodeId silent = NodeId(0)) {
+    return clock_.late(awaited, some_rest, [&](NodeId node) { return node != silent; }, rest_at(seconds));
+  }
+  void ask(double seconds) {
+    clock_.begin();
+    clock_.left(rest_at(seconds));
+  }
+
+  RestClock clock_{from_seconds(30), from_seconds(600)};
+};
+
+// Claim: the time counts from when the request left, not from when it was decided: the store may be away.
+TEST_F(RestClockTest, CountsFromWhenTheRequestLeft) {
+  clock_.begin();
+  EXPECT_EQ(clock_.next_look(), std::nullopt);
+  EXPECT_EQ(late({kResting}, 100), kNobody);
+  clock_.left(rest_at(100));
+  EXPECT_EQ(clock_.next_look(), rest_at(130));
+  EXPECT_EQ(late({kResting}, 129.9), kNobody);
+  EXPECT_EQ(late({kResting}, 130), std::set{kResting});
+}
+
+// Claim: an engine that gives signs of work is not late before the patience is over; one that gives none is.
+TEST_F(RestClockTest, SparesAnEngineThatWorks) {
+  ask(0);
+  for (int s = 1; s < 600; ++s) {
+    clock_.beat(kResting, true, static_cast<std::uint64_t>(s), rest_at(s));
+    EXPECT_EQ(late({kResting}, s), kNobody) << s;
+  }
+  EXPECT_EQ(late({kResting}, 600), std::set{kResting});
+  ask(1000);
+  for (int s = 1001; s < 1031; ++s) clock_.beat(kResting, true, 599, rest_at(s));
+  EXPECT_EQ(late({kResting}, 1030), kNobody) << "it was told at 1001";
+  EXPECT_EQ(late({kResting}, 1031), std::set{kResting});
+}
+
+// Claim: the time of a member counts from when it knows the request, or its link is new. It cannot be
+// stretched beyond four times by that.
+TEST_F(RestClockTest, GivesTimeToAMemberThatDidNotKnow) {
+  ask(0);
+  clock_.beat(kResting, false, 7, rest_at(1));
+  clock_.beat(kResting, true, 7, rest_at(20));
+  EXPECT_EQ(late({kResting, kOther}, 30), std::set{kOther});
+  EXPECT_EQ(clock_.next_look(), rest_at(50));
+  EXPECT_EQ(late({kResting}, 50), std::set{kResting});
+  ask(1000);
+  for (int s = 1001; s < 1120; ++s) {
+    clock_.came(kResting, rest_at(s));
+    EXPECT_EQ(late({kResting}, s), kNobody) << s;
+  }
+  EXPECT_EQ(late({kResting}, 1120), std::set{kResting});
+}
+
+// Claim: work of a member that does not know the request yet counts for nothing.
+TEST_F(RestClockTest, WorkBeforeTheRequestIsNone) {
+  ask(0);
+  for (int s = 1; s < 30; ++s) clock_.beat(kResting, false, static_cast<std::uint64_t>(s), rest_at(s));
+  EXPECT_EQ(late({kResting}, 30), std::set{kResting});
+}
+
+// Claim: a silent member has its whole time again once it is heard, and its limits too.
+TEST_F(RestClockTest, SilenceDoesNotCount) {
+  ask(0);
+  for (int s = 30; s <= 300; s += 30) EXPECT_EQ(late({kResting}, s, true, kResting), kNobody) << s;
+  EXPECT_EQ(late({kResting}, 329), kNobody);
+  EXPECT_EQ(late({kResting}, 330), std::set{kResting});
+}
+
+// Claim: where no member rests, nobody could take over. All have the patience, until one rests.
+TEST_F(RestClockTest, NobodyIsLateWhereNobodyRests) {
+  ask(0);
+  EXPECT_EQ(late({kResting, kOther}, 30, false), kNobody);
+  EXPECT_EQ(late({kResting, kOther}, 60, false), kNobody);
+  EXPECT_EQ(late({kOther}, 90, true), std::set{kOther});
+  ask(1000);
+  for (int s = 1000; s < 1600; s += 10) EXPECT_EQ(late({kResting, kOther}, s, false), kNobody) << s;
+  EXPECT_EQ(late({kResting, kOther}, 1600, false), (std::set{kResting, kOther}));
+}
+
+// Claim: no request, nobody late.
+TEST_F(RestClockTest, EndsWithTheRequest) {
+  ask(0);
+  clock_.end();
+  EXPECT_EQ(clock_.next_look(), std::nullopt);
+  EXPECT_EQ(late({kResting}, 100), kNobody);
+}
+
+}  // namespace
+}  // namespace gossamer::cluster
