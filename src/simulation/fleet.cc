@@ -339,10 +339,13 @@ SimCoordinator* Fleet::find_coordinator(const std::string& machine) {
 }
 
 SimCoordinator* Fleet::leading() {
+  SimCoordinator* last = nullptr;  // one that was paused may not know yet that it leads no more
   for (const auto& [machine, coordinator] : coordinators_) {
-    if (coordinator->leader() != nullptr && !coordinator->paused()) return coordinator.get();
+    if (coordinator->leader() == nullptr || coordinator->paused()) continue;
+    if (last == nullptr || coordinator->leader()->generation() > last->leader()->generation())
+      last = coordinator.get();
   }
-  return nullptr;
+  return last;
 }
 
 cluster::Coordinator* Fleet::leader() {
