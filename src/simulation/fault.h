@@ -36,6 +36,7 @@ enum class FaultKind {
   kLeave,             // a member leaves at once and hands nothing over
   kNotice,            // a member leaves in order, and is killed after a while whether it has left or not
   kHang,              // a member's engine does nothing for a while; its process beats on
+  kLongWork,          // a member's engine works for a while before it does anything else
   kHostile,           // a member sends malformed, impossible or huge messages until its life ends
   kLie,               // a member sends well-formed, untrue messages for a while, in all of its lives
   kStop,              // the run is told to end
@@ -45,7 +46,7 @@ struct FaultName {
   FaultKind kind;
   std::string_view name;
 };
-inline constexpr std::array<FaultName, 24> kFaults{{{FaultKind::kKill, "kill"},
+inline constexpr std::array<FaultName, 25> kFaults{{{FaultKind::kKill, "kill"},
                                                     {FaultKind::kPowerOff, "power-off"},
                                                     {FaultKind::kPause, "pause"},
                                                     {FaultKind::kCut, "cut"},
@@ -66,6 +67,7 @@ inline constexpr std::array<FaultName, 24> kFaults{{{FaultKind::kKill, "kill"},
                                                     {FaultKind::kLeave, "leave"},
                                                     {FaultKind::kNotice, "notice"},
                                                     {FaultKind::kHang, "hang"},
+                                                    {FaultKind::kLongWork, "long-work"},
                                                     {FaultKind::kHostile, "hostile"},
                                                     {FaultKind::kLie, "lie"},
                                                     {FaultKind::kStop, "stop"}}};

@@ -80,8 +80,26 @@ void strike_path(const Fault& fault, Fleet& fleet, const std::string& member, co
   }
 }
 
+// Whether the fault takes the member itself away: from all others, or from the run.
+bool strikes_life(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kKill:
+    case FaultKind::kPowerOff:
+    case FaultKind::kPause:
+    case FaultKind::kPartition:
+    case FaultKind::kHang:
+    case FaultKind::kDrain:
+    case FaultKind::kLeave:
+    case FaultKind::kNotice:
+    case FaultKind::kHostile:
+    case FaultKind::kLie: return true;
+    default: return false;
+  }
+}
+
 void strike_member(const Fault& fault, Fleet& fleet, const std::string& machine) {
   SimMember& member = fleet.member(machine);
+  if (strikes_life(fault.kind)) fleet.note_struck(member);
   switch (fault.kind) {
     case FaultKind::kKill: return fleet.kill_for(machine, fault.lasts);
     case FaultKind::kPowerOff:
@@ -90,6 +108,7 @@ void strike_member(const Fault& fault, Fleet& fleet, const std::string& machine)
       return fleet.timeline().after(fault.lasts, [&fleet] { fleet.start_new_member(); });
     case FaultKind::kPause: return fleet.pause_for(machine, fault.lasts);
     case FaultKind::kHang: return member.hang(fault.lasts);
+    case FaultKind::kLongWork: return member.work_for(fault.lasts);
     case FaultKind::kNotice: return give_notice(fleet, member, fault.lasts);
     case FaultKind::kDrain:
       if (!member.paused()) member.drain("it was told to");

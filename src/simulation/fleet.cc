@@ -310,6 +310,15 @@ void Fleet::cut_off_for(const std::string& machine, Duration lasts) {
   }
 }
 
+void Fleet::note_struck(const SimMember& member) {
+  if (const auto life = member.life()) struck_.insert(*life);
+}
+
+std::uint64_t Fleet::struck_and_fenced() const {
+  return static_cast<std::uint64_t>(
+      std::ranges::count_if(struck_, [this](Incarnation one) { return durable_.fenced(one); }));
+}
+
 void Fleet::inject(const Fault& fault) {
   ++injected_;
   carry_out(fault, *this);

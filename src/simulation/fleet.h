@@ -97,6 +97,11 @@ class Fleet final {
   void cut_off_for(const std::string& machine, Duration lasts);
   // Carries out a fault (fault_injection.h).
   void inject(const Fault& fault);
+  // A fault takes the member's present life away, from all others or from the run.
+  void note_struck(const SimMember& member);
+  // Lives that are fenced and that a fault had taken away. A life that is fenced for any other reason was
+  // there.
+  [[nodiscard]] std::uint64_t struck_and_fenced() const;
   // The path between two machines while no fault changes it.
   [[nodiscard]] host::PathQuality usual_path(const std::string& from, const std::string& to) const {
     return lines_.path(from, to);
@@ -186,6 +191,7 @@ class Fleet final {
   Invariants invariants_;
   Traffic traffic_;
   std::set<Incarnation> liars_;
+  std::set<Incarnation> struck_;
   std::vector<std::string> free_machines_;  // their members have ended
   std::optional<std::string> failure_;
   std::map<std::string, Seen> seen_;

@@ -82,6 +82,15 @@ void SimMember::hang(Duration lasts) {
   after(lasts, [this] { go_on(); });  // handles the events that came meanwhile
 }
 
+void SimMember::work_for(Duration lasts) {
+  hang(lasts);
+  works_since_ = timeline().now();
+  after(lasts, [this] {
+    work_time_ = work_time();
+    works_since_.reset();
+  });
+}
+
 void SimMember::say(net::Message message) {
   if (member() == nullptr) return;
   (void)links()->send(member()->coordinator(), host::Lane::kControl, std::move(message), now());

@@ -65,6 +65,8 @@ class SimMember final : public SimProcess {
   void leave(const std::string& reason);
   // Stops its engine for a while. The process beats on.
   void hang(Duration lasts);
+  // The same, but the engine works meanwhile: it gives signs of life.
+  void work_for(Duration lasts);
 
   // From now on changes all that its lives say to coordinators; empty: nothing.
   void falsify(Falsify change) { falsify_ = std::move(change); }
@@ -96,7 +98,7 @@ class SimMember final : public SimProcess {
   const NodeId node_;
   Rng rng_;
   bool batch_begun_ = false;
-  Instant hung_until_;  // of the timeline
+  Instant hung_until_;                  // of the timeline
   std::optional<Instant> works_since_;  // of the timeline; while the engine works
   Duration work_time_;                  // before that
   std::uint64_t lives_ = 0;

@@ -247,32 +247,6 @@ void Changes::fall_short(const Cause& cause) {
   release_the_leaving(cause);
 }
 
-namespace {
-
-// Nobody serves any more, and those that drain have all that the run has learnt.
-bool all_drain(const LedRun& run) {
-  return run.installed.epoch() != 0 && !run.view.members().empty() &&
-         std::ranges::all_of(run.view.members(),
-                             [](const auto& one) { return one.second.state() == membership::DRAINING; });
-}
-
-// Members for a placement. If all drain, those that hold something keep it until another member serves.
-std::vector<placement::Member> members_to_place(const LedRun& run, Instant now) {
-  std::vector<placement::Member> members = placeable(run, now);
-  if (!all_drain(run)) return members;
-  const auto holds = [&run](const placement::Member& member) {
-    return std::ranges::any_of(run.holdings,
-                               [&](const auto& one) { return one.second.value == member.id.value; });
-  };
-  const bool any = std::ranges::any_of(members, holds);
-  for (placement::Member& member : members) {
-    if (!any || holds(member)) member.service = placement::Service::kServing;
-  }
-  return members;
-}
-
-}  // namespace
-
 // Lets leaving members go while nobody is joining. They would wait for ever for somebody to take their part
 // over. While members work, those are let go only if all drain: no other member is kept from its steps then.
 void Changes::release_the_leaving(const Cause&) {
@@ -319,29 +293,19 @@ void Changes::decide(const Cause& cause) {
 // Members that go on need nothing but the new view.
 void Changes::go_on(const Cause&) { reach(ControlProbe::kAnnouncedAlone); }
 
+AtRest Changes::at_rest() {
+  const std::optional<MarkLedger>& marks = books_.marks();
+  return {workload_, run_, reports_, marks ? std::optional(marks->committed()) : std::nullopt};
+}
+
 void Changes::install(const Cause& cause) {
-  HoldingMap after;
-  for (const placement::Holding& one : cause.placed->holdings) after[one.thing] = NodeId(one.member.value);
-  std::optional<StepNumber> committed;
-  if (books_.marks()) committed = books_.marks()->committed();
-  const Decision decision = workload_.decide({.view = run_.view,
-                                              .reports = reports_,
-                                              .before = run_.holdings,
-                                              .after = after,
-                                              .committed = committed});
+  const HoldingMap after = holdings_of(*cause.placed);
+  const Decision decision = cluster::decide(at_rest(), after);
   CHECK(decision.bytes.size() <= kMaxDecisionBytes, decision.bytes.size());
   if (decision.committed) books_.correct(*decision.committed);
   for (host::Change& change : put_holdings(run_.holdings, after)) outbox_.put(std::move(change));
   run_.holdings = after;
-  run_.installed.set_epoch(run_.view.epoch().value);
-  run_.installed.set_decision(decision.bytes);
-  run_.installed.clear_speeds();
-  for (const placement::BelievedSpeed& one : cause.placed->speeds) {
-    membership::Installed::Speed& speed = *run_.installed.add_speeds();
-    speed.set_node(one.member.value);
-    speed.set_speed(one.speed);
-    speed.set_own_work(one.own_work);
-  }
+  run_.installed = installed_as(run_.view.epoch(), decision, *cause.placed);
   outbox_.put(put_installed(run_.installed));
   see_idle_members(run_, cause.now);
   shortage_.clear();
@@ -419,7 +383,11 @@ std::set<NodeId> Changes::take_restless(const std::function<bool(NodeId)>& heard
   for (const auto& [node, record] : run_.view.members()) {
     if (!reports_.contains(node)) awaited.insert(node);
   }
-  std::set<NodeId> restless = rest_clock_.late(awaited, !reports_.empty(), heard, now);
+  RestClock::Late late = rest_clock_.late(awaited, heard, now);
+  if (late.nodes.empty()) return {};
+  const bool spared = !go_on_without(late.nodes, at_rest(), options_.placement, now);
+  if (spared) reach(ControlProbe::kRestlessSpared);
+  std::set<NodeId> restless = spared ? std::move(late.given_up) : std::move(late.nodes);
   if (!restless.empty()) reach(ControlProbe::kRestless);
   return restless;
 }

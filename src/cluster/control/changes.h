@@ -25,6 +25,7 @@
 #include "cluster/control/books.h"
 #include "cluster/control/coordinator_outbox.h"
 #include "cluster/control/leadership.h"
+#include "cluster/control/run_placement.h"
 #include "cluster/control/workload.h"
 #include "cluster/membership/fenced_incarnations.h"
 #include "cluster/membership/rest_clock.h"
@@ -82,7 +83,8 @@ class Changes {
   void tick(Instant now);
   // A beat, which tells whether the member knows the change, and whether its engine works.
   void beats(const LedMember& member, const membership::Beat& said, Instant now);
-  // Members of the view that are heard, and did not come to rest in time (rest_clock.h).
+  // Members of the view that did not come to rest in time (rest_clock.h), if the others can go on without
+  // them.
   [[nodiscard]] std::set<NodeId> take_restless(const std::function<bool(NodeId)>& heard, Instant now);
   // Whether the time is over in which members leave; true once.
   [[nodiscard]] bool take_stop_end(Instant now);
@@ -161,6 +163,7 @@ class Changes {
   void want_change(Instant now);
   [[nodiscard]] membership::Change next_difference();
   [[nodiscard]] bool all_rest() const;
+  [[nodiscard]] AtRest at_rest();
   void send_view(LedMember& member, Epoch has);
   void tell_stop(const LedMember& member);
   [[nodiscard]] membership::Install install_message() const;

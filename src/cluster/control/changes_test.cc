@@ -94,6 +94,39 @@ TEST_F(ChangesTest, RestlessMembers) {
   EXPECT_EQ(changes_.take_restless(all, at(60)), std::set{NodeId(11)});
 }
 
+// Claim: a late member is not named while the others lack what it alone has, before the patience is over.
+TEST_F(ChangesTest, ALateMemberIsNeeded) {
+  LedMember& first = come(10);
+  LedMember& second = come(11);
+  changes_.ready(first, {});
+  changes_.ready(second, {});
+  EXPECT_TRUE(rest(first));
+  around_.store();
+  EXPECT_TRUE(rest(first));
+  const auto all = [](NodeId) { return true; };
+  around_.workload.needed = NodeId(11);
+  for (int s = 30; s < 600; ++s) EXPECT_TRUE(changes_.take_restless(all, at(s)).empty()) << s;
+  EXPECT_EQ(changes_.take_restless(all, at(600)), std::set{NodeId(11)});
+  around_.workload.needed.reset();
+  EXPECT_EQ(changes_.take_restless(all, at(601)), std::set{NodeId(11)});
+}
+
+// Claim: a silent member is late, too. It is named if the others can go on without it, and never else.
+TEST_F(ChangesTest, ASilentMemberIsLate) {
+  LedMember& first = come(10);
+  LedMember& second = come(11);
+  changes_.ready(first, {});
+  changes_.ready(second, {});
+  EXPECT_TRUE(rest(first));
+  around_.store();
+  EXPECT_TRUE(rest(first));
+  const auto first_alone = [](NodeId node) { return node == NodeId(10); };
+  around_.workload.needed = NodeId(11);
+  for (int s = 30; s < 2000; ++s) EXPECT_TRUE(changes_.take_restless(first_alone, at(s)).empty()) << s;
+  around_.workload.needed.reset();
+  EXPECT_EQ(changes_.take_restless(first_alone, at(2000)), std::set{NodeId(11)});
+}
+
 // Claim: a run with too few members falls short, and goes on with the next one.
 TEST_F(ChangesTest, FallsShort) {
   around_.options.first_members = 2;

@@ -67,11 +67,14 @@ struct LedMember {
   // Watch.
   bool here = false;                        // said Here to this coordinator
   std::optional<FailureDetector> detector;  // once it was heard
+  bool down = false;                        // its connection has closed, and it was not heard since
   std::optional<Instant> died;              // since then it seems dead
   Instant deadline;                         // until then it must have said Here
   Instant last_sign;                        // of life; before it came: when it was expected
-  bool spared = false;                      // it seems dead, and Doubts says that it is not to be fenced
-  std::optional<Instant> wake;              // its entry among the wakes
+  // It seems dead, and Doubts says that it is not to be fenced. kAlone: because others hear it.
+  enum class Spared { kNo, kAlone, kWithOthers };
+  Spared spared = Spared::kNo;
+  std::optional<Instant> wake;  // its entry among the wakes
 
   // Changes.
   std::optional<Epoch> told;  // its view once it has read all that was sent

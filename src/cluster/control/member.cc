@@ -78,8 +78,7 @@ void Member::say_beat(Instant now) {
     beat.set_step_seconds(pace->step_s);
   }
   if (figures_) *beat.mutable_steps() = *figures_;
-  if (options_.work_time)
-    beat.set_work_ms(static_cast<std::uint64_t>(options_.work_time().milliseconds()));
+  if (options_.work_time) beat.set_work_ms(static_cast<std::uint64_t>(options_.work_time().milliseconds()));
   for (const auto& [track, next] : std::exchange(progress_, {})) {
     membership::Progress& progress = *beat.add_progress();
     progress.set_track(track.value);

@@ -93,8 +93,8 @@ class Member {
     ProbeCounts<ControlProbe>* probes = nullptr;
     // Changes what it says to its coordinator: a liar in a simulation.
     std::function<void(membership::ToCoordinator&)> falsify = {};
-    // CPU time that the engine's work has taken so far. It grows as long as the engine lives. Empty: the engine
-    // does no work beside the loop.
+    // CPU time that the engine's work has taken so far. It grows as long as the engine lives. Empty: the
+    // engine does no work beside the loop.
     std::function<Duration()> work_time = {};
     // A member does not leave before what it has told by then is settled. Empty: it tells nothing.
     std::function<Told()> told = {};

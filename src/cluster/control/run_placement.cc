@@ -116,4 +116,62 @@ std::string changes_of(const HoldingMap& holdings, const placement::Placement& p
                      told < changes.size() ? ", ..." : "");
 }
 
+bool all_drain(const LedRun& run) {
+  return run.installed.epoch() != 0 && !run.view.members().empty() &&
+         std::ranges::all_of(run.view.members(),
+                             [](const auto& one) { return one.second.state() == membership::DRAINING; });
+}
+
+std::vector<placement::Member> members_to_place(const LedRun& run, Instant now) {
+  std::vector<placement::Member> members = placeable(run, now);
+  if (!all_drain(run)) return members;
+  const auto holds = [&run](const placement::Member& member) {
+    return std::ranges::any_of(run.holdings,
+                               [&](const auto& one) { return one.second.value == member.id.value; });
+  };
+  const bool any = std::ranges::any_of(members, holds);
+  for (placement::Member& member : members) {
+    if (!any || holds(member)) member.service = placement::Service::kServing;
+  }
+  return members;
+}
+
+HoldingMap holdings_of(const placement::Placement& placed) {
+  HoldingMap holdings;
+  for (const placement::Holding& one : placed.holdings) holdings[one.thing] = NodeId(one.member.value);
+  return holdings;
+}
+
+Decision decide(const AtRest& rest, const HoldingMap& after) {
+  return rest.workload.decide({.view = rest.run.view,
+                               .reports = rest.reports,
+                               .before = rest.run.holdings,
+                               .after = after,
+                               .committed = rest.committed});
+}
+
+membership::Installed installed_as(Epoch epoch, const Decision& decision,
+                                   const placement::Placement& placed) {
+  membership::Installed installed;
+  installed.set_epoch(epoch.value);
+  installed.set_decision(decision.bytes);
+  for (const placement::BelievedSpeed& one : placed.speeds) {
+    membership::Installed::Speed& speed = *installed.add_speeds();
+    speed.set_node(one.member.value);
+    speed.set_speed(one.speed);
+    speed.set_own_work(one.own_work);
+  }
+  return installed;
+}
+
+bool go_on_without(const std::set<NodeId>& nodes, const AtRest& rest, const placement::Options& options,
+                   Instant now) {
+  std::vector<placement::Member> members = members_to_place(rest.run, now);
+  std::erase_if(members,
+                [&](const placement::Member& member) { return nodes.contains(NodeId(member.id.value)); });
+  const auto placed = placement::place(things_with_copies(rest.workload, rest.reports), members,
+                                       current_placement(rest.run), options);
+  return placed.ok() && !decide(rest, holdings_of(placed->placement)).failure;
+}
+
 }  // namespace gossamer::cluster

@@ -7,6 +7,8 @@
 #include <gossamer/membership.pb.h>
 
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,28 @@ namespace gossamer::cluster {
 [[nodiscard]] std::vector<placement::Thing> things_with_copies(
     const Workload& workload, const std::map<NodeId, membership::Frozen>& reports);
 
+// What is known when members rest. All of it outlives the value.
+struct AtRest {
+  Workload& workload;
+  const LedRun& run;
+  const std::map<NodeId, membership::Frozen>& reports;
+  std::optional<StepNumber> committed;
+};
+[[nodiscard]] HoldingMap holdings_of(const placement::Placement& placed);
+// The engine's decision for members that hold things so.
+[[nodiscard]] Decision decide(const AtRest& rest, const HoldingMap& after);
+// What the store is to know of it.
+[[nodiscard]] membership::Installed installed_as(Epoch epoch, const Decision& decision,
+                                                 const placement::Placement& placed);
+// Whether the members that rest could go on without these: they have all that the run has learnt, and room.
+[[nodiscard]] bool go_on_without(const std::set<NodeId>& nodes, const AtRest& rest,
+                                 const placement::Options& options, Instant now);
+
+// Nobody serves any more, and those that drain have all that the run has learnt.
+[[nodiscard]] bool all_drain(const LedRun& run);
+// The members of the view, for a placement. If all drain, those that hold something keep it until another
+// member serves.
+[[nodiscard]] std::vector<placement::Member> members_to_place(const LedRun& run, Instant now);
 // The members of the view. A member of unknown pace gets the others' mean speed for each core, and their
 // least own work.
 [[nodiscard]] std::vector<placement::Member> placeable(const LedRun& run, Instant now);

@@ -24,7 +24,13 @@ class TestWorkload final : public Workload {
             {.id = placement::ThingId(1), .bytes = 1, .work = 1}};
   }
   [[nodiscard]] bool readable(const std::string&) const override { return true; }
-  [[nodiscard]] Decision decide(const Rest&) override { return {.bytes = "decision"}; }
+  // Fails without a report of the node that is needed.
+  [[nodiscard]] Decision decide(const Rest& rest) override {
+    if (needed && !rest.reports.contains(*needed)) return {.failure = Error{.what = "it is lost"}};
+    return {.bytes = "decision"};
+  }
+
+  std::optional<NodeId> needed;
 };
 
 class TestLeadership final : public Witness {

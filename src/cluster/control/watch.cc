@@ -50,12 +50,17 @@ void Watch::forget(const LedMember& member) {
   disputes_.gone(node);
   doubts_.gone(node);
   asked_about_.erase(node);
+  asked_.erase(node);
 }
 
 void Watch::heard(LedMember& member, Instant now) {
   // It may take over from others, or be a witness.
-  if (!is_heard(member, now)) wake_spared(now);
-  if (std::exchange(member.spared, false)) {
+  if (!is_heard(member, now)) {
+    wake_spared(now);
+    if (!asked_about_.empty()) ask_at_ = now;
+  }
+  const auto spared = std::exchange(member.spared, LedMember::Spared::kNo);
+  if (spared == LedMember::Spared::kWithOthers) {
     // The silence was not the member's death. Nothing was relayed meanwhile, and connections come back one
     // after another.
     cut_off_ = false;
@@ -63,6 +68,7 @@ void Watch::heard(LedMember& member, Instant now) {
     doubts_.came_back(NodeId(member.record.node()), now - member.last_sign, now);
   }
   member.last_sign = now;
+  member.down = false;
   member.died.reset();
   if (member.detector) {
     member.detector->heard(now);
@@ -74,12 +80,13 @@ void Watch::heard(LedMember& member, Instant now) {
 
 void Watch::wake_spared(Instant now) {
   for (auto& [node, one] : run_.members) {
-    if (one.spared) wake(one, now);
+    if (one.spared != LedMember::Spared::kNo) wake(one, now);
   }
 }
 
 void Watch::closed(LedMember& member, Instant now) {
   const auto round_trip = links_.statistics(NodeId(member.record.node())).round_trip;
+  member.down = true;
   member.detector->closed(now, FailureDetector::confirm_after(round_trip, options_.beat_every));
   ask_at_ = now;
 }
@@ -103,11 +110,14 @@ bool Watch::is_elsewhere(const LedMember& member) const {
 
 Doubts::Fleet Watch::fleet(Instant now) const {
   Doubts::Fleet fleet;
+  std::set<NodeId> holders;
+  for (const auto& [thing, node] : run_.holdings) holders.insert(node);
   for (const auto& [node, member] : run_.members) {
     const bool joins = member.record.state() == membership::JOINING;
     if (joins && !member.here) continue;  // it is not silent yet
     fleet[node] = {.elsewhere = is_elsewhere(member),
                    .serves = !joins,
+                   .holds = holders.empty() || holders.contains(node),
                    .heard = is_heard(member, now),
                    .last_sign = member.last_sign};
   }
@@ -182,35 +192,68 @@ std::optional<Instant> Watch::spares(LedMember& member, const Doubts::Fleet& fle
     // It began and never came. If nobody elsewhere is heard, that may be our doing.
     const Instant until = member.last_sign + patience;
     if (!alone_since(now) || until <= now) return std::nullopt;
-    member.spared = true;
+    member.spared = LedMember::Spared::kWithOthers;
     return until;
   }
   const auto until = doubts_.spares(node, fleet, patience, now);
   if (!until) return std::nullopt;
-  member.spared = true;
-  if (asked_about_.empty() && !std::exchange(cut_off_, true)) {
+  const bool alone = !together_ && doubts_.heard_by_others(node, fleet);
+  spare(member, alone ? LedMember::Spared::kAlone : LedMember::Spared::kWithOthers);
+  return until;
+}
+
+void Watch::spare(LedMember& member, LedMember::Spared how) {
+  const auto before = std::exchange(member.spared, how);
+  if (how == LedMember::Spared::kAlone) {
+    if (before != LedMember::Spared::kNo) return;
+    reach(ControlProbe::kHeardByOthers);
+    outbox_.note("unheard", peer_of(member.record), "other members hear it; it is not fenced");
+  } else if (asked_about_.empty() && !std::exchange(cut_off_, true)) {
     reach(ControlProbe::kCutOff);
     outbox_.note("cut_off", {},
                  "no member is heard that could take over from the silent ones; none is fenced");
   }
-  return until;
 }
 
-void Watch::ask_about(const Doubts::Fleet& fleet) {
-  const std::set<NodeId> together = Doubts::together(fleet);
-  if (together == asked_about_) return;
-  if (asked_about_.empty()) {
+// Those whose silence is long enough to ask about, if others are heard that can be asked.
+std::set<NodeId> Watch::doubtful(const Doubts::Fleet& fleet, Instant now) {
+  std::set<NodeId> silent = Doubts::together(fleet);
+  const auto asked = [](const auto& one) { return one.second.heard && one.second.elsewhere; };
+  if (!silent.empty() || std::ranges::none_of(fleet, asked)) return silent;
+  for (const auto& [node, peer] : fleet) {
+    if (peer.heard || !peer.elsewhere) continue;
+    const Instant due = peer.last_sign + kAskAfter;
+    if (due <= now || run_.members.at(node).down) {
+      silent.insert(node);
+    } else {
+      ask_at_ = sooner(ask_at_, due);
+    }
+  }
+  return silent;
+}
+
+void Watch::ask_about(const Doubts::Fleet& fleet, Instant now) {
+  const std::set<NodeId> silent = doubtful(fleet, now);
+  const bool together = !Doubts::together(fleet).empty();
+  if (together && !together_) {
     reach(ControlProbe::kDoubt);
     outbox_.note("doubt", {},
                  fmt::format("{} of {} members fell silent together; none is fenced until others say so",
-                             together.size(), fleet.size()));
+                             silent.size(), fleet.size()));
   }
-  asked_about_ = together;
+  together_ = together;
+  if (silent.empty() && asked_about_.empty()) return;
+  if (silent != asked_about_) asked_.clear();
+  asked_about_ = silent;
   membership::ToMember message;
-  for (const NodeId node : together) message.mutable_doubt()->add_nodes(node.value);
+  for (const NodeId node : silent) message.mutable_doubt()->add_nodes(node.value);
   message.mutable_doubt();
   for (const auto& [node, peer] : fleet) {
-    if (peer.heard) outbox_.say(peer_of(run_.members.at(node).record), message);
+    if (!peer.heard) {
+      asked_.erase(node);
+    } else if (asked_.insert(node).second) {
+      outbox_.say(peer_of(run_.members.at(node).record), message);
+    }
   }
 }
 
@@ -236,7 +279,7 @@ std::vector<Fencing> Watch::due(Duration patience, Instant now) {
   if (!next || *next > now) return {};
   ask_at_.reset();
   const Doubts::Fleet known = fleet(now);
-  ask_about(known);
+  ask_about(known, now);
   while (!wakes_.empty() && wakes_.begin()->first <= now) {
     const NodeId node = wakes_.begin()->second;
     wakes_.erase(wakes_.begin());

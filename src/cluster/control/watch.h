@@ -36,6 +36,7 @@ class Watch {
   static constexpr Duration kHereTime{10'000'000'000};   // from Begin, or a takeover, to Here
   static constexpr Duration kMissingFor{1'000'000'000};  // a living member finds a new coordinator sooner
   static constexpr Duration kTogether{50'000'000};       // deaths so close are one change of the view
+  static constexpr Duration kAskAfter{1'000'000'000};    // of a silence that others are asked about
 
   // `links` outlives this part.
   Watch(const Leadership& leadership, net::Links& links, Instant now);
@@ -84,8 +85,10 @@ class Watch {
   // Until when the silent member is spared; nothing: it is not.
   [[nodiscard]] std::optional<Instant> spares(LedMember& member, const Doubts::Fleet& fleet,
                                               Duration patience, Instant now);
-  // Asks those that are heard about those that fell silent together.
-  void ask_about(const Doubts::Fleet& fleet);
+  // Asks those that are heard about those that are silent.
+  void ask_about(const Doubts::Fleet& fleet, Instant now);
+  [[nodiscard]] std::set<NodeId> doubtful(const Doubts::Fleet& fleet, Instant now);
+  void spare(LedMember& member, LedMember::Spared how);
   // `first`: when the first of the dead died.
   [[nodiscard]] std::vector<Fencing> fencings(std::vector<NodeId> late, std::vector<NodeId> dead,
                                               Instant first, Instant now);
@@ -99,9 +102,11 @@ class Watch {
   Doubts doubts_;
   std::set<std::pair<Instant, NodeId>> wakes_;
   const Instant began_;
-  Instant last_came_;              // a member that served before this lead
-  std::set<NodeId> asked_about_;   // they fell silent together
-  std::optional<Instant> ask_at_;  // when to look whether others fell silent together
+  Instant last_came_;  // a member that served before this lead
+  std::set<NodeId> asked_about_;
+  std::set<NodeId> asked_;         // members that have the question
+  bool together_ = false;          // several fell silent together
+  std::optional<Instant> ask_at_;  // when to look whether others are silent
   bool cut_off_ = false;           // members are spared because nobody is heard that could take over
 };
 

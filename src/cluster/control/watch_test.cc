@@ -110,6 +110,45 @@ TEST_F(WatchTest, TheSilentTogetherNeedAWitness) {
   EXPECT_EQ(ms, 30'000);
 }
 
+// Claim: others are asked about a member alone, too: at once if its connection closed, else after a second of
+// silence. While they hear it, it is not due, and an event says so. A member that comes later is asked as
+// well.
+TEST_F(WatchTest, OthersAreAskedAboutOne) {
+  for (const bool closes : {true, false}) {
+    SCOPED_TRACE(closes);
+    TestLeadership around;
+    Watch watch{around.shared(), around.links, {}};
+    const auto hear = [&](std::uint64_t node, Instant now) {
+      const auto found = around.run.members.find(NodeId(node));
+      LedMember& member =
+          found == around.run.members.end() ? around.add(node, membership::SERVING) : found->second;
+      watch.come(member, now);
+      watch.heard(member, now);
+      watch.schedule(member);
+    };
+    for (std::uint64_t node = 10; node < 14; ++node) hear(node, {});
+    if (closes) watch.closed(around.run.members.at(NodeId(10)), {});
+    std::optional<int> asked;
+    std::optional<int> due;
+    for (int ms = 0; ms < 30'000 && !due; ms += 10) {
+      const Instant now = Instant{} + from_milliseconds(ms);
+      for (std::uint64_t node = 11; node < 14 && ms % 50 == 0; ++node) hear(node, now);
+      if (ms >= 20'000 && ms % 50 == 0) hear(14, now);
+      if (!watch.due(kPatience, now).empty()) due = ms;
+      if (asked || around.said(membership::ToMember::kDoubt) == 0) continue;
+      asked = ms;
+      EXPECT_EQ(around.said(membership::ToMember::kDoubt), 3);
+      watch.says(NodeId(11), {.hears = {NodeId(10)}}, now);
+    }
+    EXPECT_EQ(asked, closes ? 0 : 1000);
+    EXPECT_EQ(due, std::nullopt);
+    EXPECT_EQ(around.said(membership::ToMember::kDoubt), 4);
+    EXPECT_EQ(around.events(), std::vector<std::string>{"unheard"});
+    watch.says(NodeId(12), {.quiet = {NodeId(10)}}, at(30));
+    EXPECT_EQ(watch.due(kPatience, at(30)).size(), 1u);
+  }
+}
+
 // Claim: a member that joins takes over two minutes after all that serve have fallen silent.
 TEST_F(WatchTest, AJoinerTakesOverLate) {
   living(10);

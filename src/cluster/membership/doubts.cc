@@ -47,8 +47,7 @@ Doubts::Survivor Doubts::survivor(NodeId node, const Fleet& fleet) {
   Survivor best = Survivor::kNone;
   for (const auto& [other, peer] : fleet) {
     if (other == node || !peer.heard || (elsewhere && !peer.elsewhere)) continue;
-    if (peer.serves) return Survivor::kServes;
-    best = Survivor::kJoins;
+    best = std::max(best, !peer.serves ? Survivor::kJoins : !peer.holds ? Survivor::kIdle : Survivor::kHolds);
   }
   return best;
 }
@@ -66,28 +65,43 @@ std::optional<Instant> Doubts::spares(NodeId node, const Fleet& fleet, Duration 
   switch (who) {
     case Survivor::kNone: return given_up;
     case Survivor::kJoins:
-      if (silent.serves) return waits_until(std::min(given_up, silent.last_sign + kAbandoned));
+    case Survivor::kIdle: {
+      // With all that hold something the run would lose all that it has learnt.
+      const Witnesses all = witnesses(node, fleet);
+      const bool dead = who == Survivor::kIdle && all.quiet > all.hear;
+      if (silent.holds && silent.serves && !dead)
+        return waits_until(std::min(given_up, silent.last_sign + kAbandoned));
       break;
-    case Survivor::kServes: break;
+    }
+    case Survivor::kHolds: break;
   }
+  if (heard_by_others(node, fleet)) return given_up;
   if (!together(fleet).contains(node)) return std::nullopt;
   const auto until = spares_together(node, fleet, given_up, now);
   return until ? std::optional(std::min(*until, given_up)) : std::nullopt;
 }
 
-std::optional<Instant> Doubts::spares_together(NodeId node, const Fleet& fleet, Instant given_up,
-                                               Instant now) const {
-  std::size_t quiet = 0;
-  std::size_t hear = 0;
+Doubts::Witnesses Doubts::witnesses(NodeId node, const Fleet& fleet) const {
+  Witnesses all;
   for (const auto& [by, word] : words_) {
     const auto witness = fleet.find(by);
     if (witness == fleet.end() || !witness->second.heard || !witness->second.elsewhere) continue;
     const auto said = word.find(node);
-    if (said == word.end()) continue;
-    ++(said->second ? hear : quiet);
+    if (said != word.end()) ++(said->second ? all.hear : all.quiet);
   }
-  if (quiet > hear) return std::nullopt;
-  if (quiet + hear > 0) return given_up;
+  return all;
+}
+
+bool Doubts::heard_by_others(NodeId node, const Fleet& fleet) const {
+  const Witnesses all = witnesses(node, fleet);
+  return all.hear > all.quiet;
+}
+
+std::optional<Instant> Doubts::spares_together(NodeId node, const Fleet& fleet, Instant given_up,
+                                               Instant now) const {
+  const Witnesses all = witnesses(node, fleet);
+  if (all.quiet > all.hear) return std::nullopt;
+  if (all.quiet + all.hear > 0) return given_up;
   // Nobody has a way of its own to the node.
   const Peer& silent = fleet.at(node);
   const Instant until = std::max(silent.last_sign, last_return_.value_or(silent.last_sign)) + kComeBack;

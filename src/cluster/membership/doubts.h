@@ -5,9 +5,10 @@
 // only if other facts than the silence speak for its death:
 // - Another member is heard and could take over. A member on this process's own machine says nothing about
 //   the way to members elsewhere.
-// - Few fell silent. Where at least two, and at least a third of all elsewhere, are silent together, those
-//   that are still heard are asked. One of the silent is fenced once more than half of those that know say
-//   that it is quiet for them, too.
+// - No other member hears it. Those that are still heard are asked about the silent. A member that more of
+//   them hear than do not is spared: the path to this process alone is broken.
+// - Few fell silent. Where at least two, and at least a third of all elsewhere, are silent together, one is
+//   fenced only once more than half of those that know say that it is quiet for them, too.
 //
 // A member ends by itself when it has been without a coordinator for its patience. After that time nobody is
 // spared. docs/protocols/membership.md, "Deaths".
@@ -15,6 +16,7 @@
 // Cost: linear in the members, for each question about a silent one. Thread rule: one owner.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <set>
@@ -28,12 +30,13 @@ class Doubts {
  public:
   // Connections come back one after another. They try again the later the longer the silence was.
   static constexpr Duration kComeBack{10'000'000'000};
-  // If all that serve are silent for so long, a member that is joining may take over.
+  // If all that hold something are silent for so long, another member may take over.
   static constexpr Duration kAbandoned{120'000'000'000};
 
   struct Peer {
     bool elsewhere = true;  // not on this process's machine
-    bool serves = true;     // it can take over at once
+    bool serves = true;     // a joining member does not
+    bool holds = true;      // some of the things
     bool heard = true;      // and not suspected
     Instant last_sign;      // of life, or when this process began to listen
   };
@@ -44,7 +47,10 @@ class Doubts {
   // Replaces the word of `by`: which silent members it hears, and which are quiet for it, too. False: it has
   // said so already.
   bool says(NodeId by, const std::set<NodeId>& hears, const std::set<NodeId>& quiet);
-  // A spared member is heard again after this silence.
+  // Whether more members hear it than do not, of those that are heard themselves.
+  [[nodiscard]] bool heard_by_others(NodeId node, const Fleet& fleet) const;
+  // A member that was spared with all others, or with those that fell silent together, is heard again after
+  // this silence.
   void came_back(NodeId node, Duration silence, Instant now);
   // The node is gone. Its next life begins with nothing.
   void gone(NodeId node);
@@ -55,9 +61,14 @@ class Doubts {
                                               Instant now) const;
 
  private:
-  enum class Survivor { kNone, kJoins, kServes };
+  enum class Survivor { kNone, kJoins, kIdle, kHolds };
 
   [[nodiscard]] static Survivor survivor(NodeId node, const Fleet& fleet);
+  struct Witnesses {
+    std::size_t hear = 0;
+    std::size_t quiet = 0;
+  };
+  [[nodiscard]] Witnesses witnesses(NodeId node, const Fleet& fleet) const;
   [[nodiscard]] std::optional<Instant> spares_together(NodeId node, const Fleet& fleet, Instant given_up,
                                                        Instant now) const;
 

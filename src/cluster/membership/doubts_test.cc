@@ -127,6 +127,34 @@ TEST_F(DoubtsTest, AJoinerTakesOverLate) {
   EXPECT_FALSE(spares(2, fleet));
 }
 
+// Claim: a silent member that more others hear than do not is spared, however few are silent. Their word is
+// not needed to fence one that nobody hears.
+TEST_F(DoubtsTest, OthersHearASilentMember) {
+  const Doubts::Fleet fleet = fleet_of(5, 1);
+  EXPECT_FALSE(spares(2, fleet));
+  doubts_.says(NodeId(3), nodes({2}), {});
+  EXPECT_EQ(spares(2, fleet), Instant{} + kPatience);
+  doubts_.says(NodeId(4), {}, nodes({2}));
+  EXPECT_FALSE(spares(2, fleet)) << "one against one";
+  doubts_.says(NodeId(5), nodes({2}), {});
+  EXPECT_EQ(spares(2, fleet), Instant{} + kPatience);
+  EXPECT_FALSE(spares(2, fleet, 600));
+}
+
+// Claim: a member that holds nothing does not save what a silent member has. It takes over after two minutes,
+// or once its own word says that the other is dead.
+TEST_F(DoubtsTest, AnIdleMemberTakesOverLate) {
+  Doubts::Fleet fleet = fleet_of(2, 1);
+  fleet[NodeId(3)].holds = false;
+  EXPECT_EQ(spares(2, fleet), at(120));
+  EXPECT_FALSE(spares(2, fleet, 120));
+  doubts_.says(NodeId(3), {}, nodes({2}));
+  EXPECT_FALSE(spares(2, fleet));
+  doubts_.says(NodeId(3), {}, {});
+  fleet[NodeId(2)].holds = false;
+  EXPECT_FALSE(spares(2, fleet)) << "nothing can be lost";
+}
+
 // Claim: words of a member that is gone do not count, nor words about one that came back.
 TEST_F(DoubtsTest, OldWordsDoNotCount) {
   const Doubts::Fleet fleet = fleet_of(6, 2);

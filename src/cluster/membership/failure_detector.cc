@@ -51,7 +51,8 @@ void FailureDetector::closed(Instant now, Duration confirm) {
   if (said_ == Verdict::kDead) return;
   excuse_own_pause(now);
   said_ = Verdict::kSuspected;
-  if (!excused_ && !closed_) closed_ = now + confirm;
+  const bool answers_us = excused_ || (resumed_ && now < *resumed_ + kMostConfirm);
+  if (!answers_us && !closed_) closed_ = now + confirm;
 }
 
 Duration FailureDetector::confirm_after(std::optional<Duration> round_trip, Duration beat_every) {
@@ -65,6 +66,7 @@ void FailureDetector::resumed(Instant now) {
   since_ = now;
   closed_.reset();
   excused_ = true;
+  resumed_ = now;
 }
 
 Verdict FailureDetector::verdict(Instant now) {

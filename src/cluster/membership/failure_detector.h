@@ -24,9 +24,10 @@
 // 50 ms for the news and for the caller, a killed process is dead within 0.3 s.
 //
 // Our own pauses are not the peer's silence. A call that comes more than half a second after next_wakeup()
-// shows that this process stood still. The silence then counts from that call. A closed stream may be the
-// peer's answer to our silence, so it shortens nothing until the peer is heard again. This excuse is given
-// once in a silence, so that a caller that is always late still finds the dead.
+// shows that this process stood still. The silence then counts from that call. This excuse is given once in a
+// silence, so that a caller that is always late still finds the dead. A stream that closes may be the peer's
+// answer to our silence. So for kMostConfirm after a pause it shortens nothing, nor before the peer is heard
+// again. What is heard at first may have been sent long before.
 //
 // The caller passes `now` from one monotonic clock, never falling, and asks verdict() at next_wakeup().
 // Without input the verdict only gets worse. kDead is final: what comes later is another life.
@@ -84,9 +85,10 @@ class FailureDetector {
 
   Duration suspect_after_;
   Duration dead_after_;
-  Instant since_;                                 // the silence counts from here
-  std::optional<Instant> closed_ = std::nullopt;  // death by a stream closed since the last beat
-  bool excused_ = false;                          // we stood still since the last beat
+  Instant since_;                                  // the silence counts from here
+  std::optional<Instant> closed_ = std::nullopt;   // death by a stream closed since the last beat
+  bool excused_ = false;                           // we stood still since the last beat
+  std::optional<Instant> resumed_ = std::nullopt;  // when we last stood still until
   Verdict said_ = Verdict::kAlive;
 };
 

@@ -7,7 +7,7 @@ namespace gossamer::cluster {
 
 void RestClock::begin() {
   end();
-  for (auto& [node, member] : members_) member = {.since = {}, .limit_since = {}, .work_ms = member.work_ms};
+  for (auto& [node, member] : members_) member = {.since = {}, .limits = {}, .work_ms = member.work_ms};
 }
 
 void RestClock::left(Instant now) {
@@ -33,27 +33,30 @@ void RestClock::beat(NodeId node, bool knows, std::uint64_t work_ms, Instant now
 }
 
 // Requires that the request has left.
-Instant RestClock::until(const Member& member, bool some_rest) const {
-  const bool patient = member.worked || !some_rest;
-  const Duration most = std::max(time_, patient ? patience_ : Duration{kMostTimes * time_.ns});
-  const Instant limit = std::max(member.limit_since, *asked_) + most;
-  return some_rest ? std::min(limit, std::max(member.since, *asked_) + time_) : limit;
+Instant RestClock::late_from(const Member& member) const {
+  const Duration most = member.worked ? patience_ : Duration{kMostTimes * time_.ns};
+  const Instant limit = std::max(member.limits, *asked_) + std::max(most, time_);
+  return std::min(limit, std::max(member.since, *asked_) + time_);
 }
 
-std::set<NodeId> RestClock::late(const std::set<NodeId>& awaited, bool some_rest,
-                                 const std::function<bool(NodeId)>& heard, Instant now) {
-  std::set<NodeId> late;
-  if (!asked_ || !look_ || *look_ > now) return late;
-  look_.reset();
+RestClock::Late RestClock::late(const std::set<NodeId>& awaited, const std::function<bool(NodeId)>& heard,
+                                Instant now) {
+  Late late;
+  if (!look_ || *look_ > now) return late;
+  look_ = now + time_;
   for (const NodeId node : awaited) {
     Member& member = members_[node];
-    if (!heard(node)) member.since = member.limit_since = now;
-    const Instant spared = until(member, some_rest);
-    if (spared <= now) {
-      late.insert(node);
-    } else {
-      look_ = sooner(look_, std::min(spared, now + time_));  // the first one may come to rest meanwhile
+    const bool silent = !heard(node);
+    if (silent != member.silent) member.since = member.limits = now;
+    member.silent = silent;
+    const Instant from = late_from(member);
+    if (from > now) {
+      look_ = std::min(*look_, from);
+      continue;
     }
+    look_ = std::min(*look_, now + kLookAgain);
+    late.nodes.insert(node);
+    if (!silent && std::max(member.limits, *asked_) + patience_ <= now) late.given_up.insert(node);
   }
   return late;
 }

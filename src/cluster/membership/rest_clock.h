@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RestClock: which members had their time for coming to rest, and did not? A member that is named here loses
-// its life. So its time counts only while nothing but its engine can be what others wait for:
+// RestClock: which members had their time for coming to rest, and did not? They may lose their lives, so a
+// member's time counts only while nothing but its engine can be what others wait for:
 // - It begins when the request has left. A decision waits for the store, perhaps for minutes.
 // - It begins anew when the member's link does, and when the member first says that it knows the request.
 // - It begins anew with each sign of work: the CPU time of the engine's work has grown.
-// - It does not count while the member is silent: that is for others to judge (doubts.h).
+// - It begins anew when a silent member is heard again, and when a member that was heard falls silent.
 //
-// A member could stretch its time for ever by such words. So there are two limits, both counted from the
-// request or from the member's last silence: kMostTimes times the time itself, or `patience` for a member
-// that works. `patience` holds as well where no member rests: nobody could go on without the late ones.
+// A member could stretch its time for ever by such words. So it is late kMostTimes times the time after the
+// request, or after its last silence, if it has not worked. `patience` after that it is given up, whatever it
+// says.
 //
-// Cost: a beat costs one look-up; late() is linear, and due once in the time. Thread rule: one owner.
+// Cost: a beat costs one look-up; late() is linear, and due once in the time, or once a second while a member
+// is late. Thread rule: one owner.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,7 @@ namespace gossamer::cluster {
 class RestClock {
  public:
   static constexpr int kMostTimes = 4;
+  static constexpr Duration kLookAgain{1'000'000'000};  // at late members
 
   // `time`: how long an engine without a sign of life may take.
   RestClock(Duration time, Duration patience) : time_(time), patience_(patience) {}
@@ -46,23 +48,26 @@ class RestClock {
   // The node has lost its life.
   void gone(NodeId node) { members_.erase(node); }
 
-  // Of the members that do not rest yet, those that are late. `some_rest`: at least one other member rests.
-  [[nodiscard]] std::set<NodeId> late(const std::set<NodeId>& awaited, bool some_rest,
-                                      const std::function<bool(NodeId)>& heard, Instant now);
+  struct Late {
+    std::set<NodeId> nodes = {};     // they had their time
+    std::set<NodeId> given_up = {};  // of them, those that are heard, and had the patience, too
+  };
+  // Looks at the members that do not rest yet. Names none before next_look().
+  [[nodiscard]] Late late(const std::set<NodeId>& awaited, const std::function<bool(NodeId)>& heard,
+                          Instant now);
   // When late() may name a member.
   [[nodiscard]] std::optional<Instant> next_look() const { return look_; }
 
  private:
   struct Member {
-    Instant since;        // its time counts from here
-    Instant limit_since;  // its limits count from here
+    Instant since;   // its time counts from here
+    Instant limits;  // so do its limits
+    bool silent = false;
     bool knows = false;
     bool worked = false;
     std::uint64_t work_ms = 0;
   };
-
-  // Until when the member is not late.
-  [[nodiscard]] Instant until(const Member& member, bool some_rest) const;
+  [[nodiscard]] Instant late_from(const Member& member) const;
 
   const Duration time_;
   const Duration patience_;

@@ -16,9 +16,11 @@ Instant rest_at(double seconds) { return Instant{} + from_seconds(seconds); }
 class RestClockTest : public testing::Test {
  protected:
   // The late ones of those awaited. All are heard but `silent`.
-  std::set<NodeId> late(const std::set<NodeId>& awaited, double seconds, bool some_rest = true,
-                        NodeId silent = NodeId(0)) {
-    return clock_.late(awaited, some_rest, [&](NodeId node) { return node != silent; }, rest_at(seconds));
+  std::set<NodeId> late(const std::set<NodeId>& awaited, double seconds, NodeId silent = NodeId(0)) {
+    return look(awaited, seconds, silent).nodes;
+  }
+  RestClock::Late look(const std::set<NodeId>& awaited, double seconds, NodeId silent = NodeId(0)) {
+    return clock_.late(awaited, [&](NodeId node) { return node != silent; }, rest_at(seconds));
   }
   void ask(double seconds) {
     clock_.begin();
@@ -60,7 +62,6 @@ TEST_F(RestClockTest, GivesTimeToAMemberThatDidNotKnow) {
   clock_.beat(kResting, false, 7, rest_at(1));
   clock_.beat(kResting, true, 7, rest_at(20));
   EXPECT_EQ(late({kResting, kOther}, 30), std::set{kOther});
-  EXPECT_EQ(clock_.next_look(), rest_at(50));
   EXPECT_EQ(late({kResting}, 50), std::set{kResting});
   ask(1000);
   for (int s = 1001; s < 1120; ++s) {
@@ -77,23 +78,31 @@ TEST_F(RestClockTest, WorkBeforeTheRequestIsNone) {
   EXPECT_EQ(late({kResting}, 30), std::set{kResting});
 }
 
-// Claim: a silent member has its whole time again once it is heard, and its limits too.
-TEST_F(RestClockTest, SilenceDoesNotCount) {
+// Claim: a member that is heard again has its whole time again, and its limits too. So has one that falls
+// silent: then it is late, and never given up.
+TEST_F(RestClockTest, SilenceBeginsTheTimeAnew) {
   ask(0);
-  for (int s = 30; s <= 300; s += 30) EXPECT_EQ(late({kResting}, s, true, kResting), kNobody) << s;
-  EXPECT_EQ(late({kResting}, 329), kNobody);
-  EXPECT_EQ(late({kResting}, 330), std::set{kResting});
+  for (int s = 30; s < 60; ++s) EXPECT_EQ(late({kResting}, s, kResting), kNobody) << s;
+  for (int s = 60; s < 900; ++s) {
+    const RestClock::Late found = look({kResting}, s, kResting);
+    EXPECT_EQ(found.nodes, std::set{kResting}) << s;
+    EXPECT_EQ(found.given_up, kNobody) << s;
+  }
+  EXPECT_EQ(late({kResting}, 900), kNobody);
+  EXPECT_EQ(late({kResting}, 929), kNobody);
+  EXPECT_EQ(late({kResting}, 930), std::set{kResting});
 }
 
-// Claim: where no member rests, nobody could take over. All have the patience, until one rests.
-TEST_F(RestClockTest, NobodyIsLateWhereNobodyRests) {
+// Claim: a late member is looked at once a second, and given up after the patience.
+TEST_F(RestClockTest, GivesUpAfterThePatience) {
   ask(0);
-  EXPECT_EQ(late({kResting, kOther}, 30, false), kNobody);
-  EXPECT_EQ(late({kResting, kOther}, 60, false), kNobody);
-  EXPECT_EQ(late({kOther}, 90, true), std::set{kOther});
-  ask(1000);
-  for (int s = 1000; s < 1600; s += 10) EXPECT_EQ(late({kResting, kOther}, s, false), kNobody) << s;
-  EXPECT_EQ(late({kResting, kOther}, 1600, false), (std::set{kResting, kOther}));
+  for (int s = 30; s < 600; ++s) {
+    const RestClock::Late found = look({kResting}, s);
+    EXPECT_EQ(found.nodes, std::set{kResting}) << s;
+    EXPECT_EQ(found.given_up, kNobody) << s;
+    EXPECT_EQ(clock_.next_look(), rest_at(s + 1));
+  }
+  EXPECT_EQ(look({kResting}, 600).given_up, std::set{kResting});
 }
 
 // Claim: no request, nobody late.

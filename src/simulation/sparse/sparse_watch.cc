@@ -146,12 +146,12 @@ void SparseWatch::look() {
   if (recovered == 0 || recovered < members) return;
   // Initial values are copies while there is no snapshot, and everybody has them.
   if (all_kept)
-    safe_ = {.fenced = fleet_.durable().lives_fenced(), .deaths = std::min(options_.copies + 1, with_parts)};
-  if (!safe_) safe_ = {.fenced = fleet_.durable().lives_fenced(), .deaths = with_parts};
+    safe_ = {.fenced = fleet_.struck_and_fenced(), .deaths = std::min(options_.copies + 1, with_parts)};
+  if (!safe_) safe_ = {.fenced = fleet_.struck_and_fenced(), .deaths = with_parts};
 }
 
 bool SparseWatch::may_have_lost() const {
-  return safe_ && fleet_.durable().lives_fenced() - safe_->fenced >= safe_->deaths;
+  return safe_ && fleet_.struck_and_fenced() - safe_->fenced >= safe_->deaths;
 }
 
 }  // namespace gossamer::simulation

@@ -9,8 +9,11 @@
 // - A member that has forgotten what was before a snapshot knows rightly that all have stored it.
 //
 // It also tells when the run may lose a piece for good. Each piece has min(copies, holders - 1) copies beside
-// the original, each with another member. While fewer lives have ended since all copies were in their places,
-// every piece is left somewhere. The run must then go on.
+// the original, each with another member. While faults have taken fewer lives since all copies were in their
+// places, every piece is left somewhere. The run must then go on. A life counts only if a fault struck that
+// very member: killed it, stopped it, made it leave, or cut it off from everybody. A member that was fenced
+// because two others did not reach each other, or because of its coordinator's troubles, was there: losing
+// its piece is no rightful loss.
 //
 // Thread rule: the simulation's.
 #pragma once
