@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <optional>
+
 #include "apps/cli/arguments.h"
 #include "apps/cli/cluster_words.h"
 #include "apps/cli/command.h"
@@ -12,9 +14,12 @@
 #include "cluster/admission/token_book.h"
 #include "node/questions.h"
 #include "node/shared_tokens.h"
+#include "run/lead_file.h"
 
 namespace gossamer::cli {
 namespace {
+
+constexpr std::uint64_t kMostUses = 1'000'000;
 
 struct TokenFlags {
   CommonFlags common;
@@ -22,6 +27,7 @@ struct TokenFlags {
   std::string id;
   std::string note;
   std::string valid = "24h";
+  std::string uses;
 };
 
 void add_directory(Parser& parser, TokenFlags& flags) {
@@ -51,11 +57,27 @@ void exchange_or_say(const run::NodeHost& host, const std::string& directory) {
   if (auto done = node::exchange_tokens(host, directory); !done.ok()) host.say(done.error().message());
 }
 
+// How many nodes the token lets in. Without --uses: as many as the run waits for, if its directory says so.
+Result<std::optional<std::uint64_t>> uses_of(Context& context, const TokenFlags& flags) {
+  if (!flags.uses.empty()) {
+    const auto uses = parse_count(flags.uses, {.flag = "--uses", .min = 1, .max = kMostUses});
+    if (!uses.ok()) return uses.error();
+    return std::optional(*uses);
+  }
+  const auto file = run::read_lead_file(context.disk, flags.directory);
+  if (!file.ok() || file->engine.empty()) return std::optional<std::uint64_t>();
+  return std::optional(file->first);
+}
+
+std::string nodes_text(std::uint64_t count) { return fmt::format("{} node{}", count, count == 1 ? "" : "s"); }
+
 Result<ExitStatus> create(Context& context, const Command& self, std::span<const std::string> arguments) {
   TokenFlags flags;
   Parser parser({self.name, self.help, self.example});
   add_directory(parser, flags);
   parser.add_option("--valid", flags.valid, "how long it may be used to join; default 24h").type_name("TIME");
+  parser.add_option("--uses", flags.uses, "nodes that it may let in; default: as many as --first of the run")
+      .type_name("N");
   parser.add_option("--note", flags.note, "for whom, shown by 'token list'").type_name("TEXT");
   auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
@@ -65,11 +87,16 @@ Result<ExitStatus> create(Context& context, const Command& self, std::span<const
   if (!seconds.ok()) return seconds.error();
   const auto address = run_address(context, flags);
   if (!address.ok()) return address.error();
+  const auto uses = uses_of(context, flags);
+  if (!uses.ok()) return uses.error();
   auto machine = one_thread(context, flags);
   if (!machine.ok()) return machine.error();
-  const auto token = node::make_token((*machine).host(), flags.directory,
-                                      {.at = address->coordinator, .seconds = *seconds, .note = flags.note});
+  const auto token =
+      node::make_token((*machine).host(), flags.directory,
+                       {.at = address->coordinator, .seconds = *seconds, .note = flags.note, .uses = *uses});
   if (!token.ok()) return token.error();
+  if (*uses && flags.uses.empty())
+    (*machine).host().say(fmt::format("it lets in {}; --uses N for another number", nodes_text(**uses)));
   exchange_or_say((*machine).host(), flags.directory);
   context.output.line(
       fmt::format("gossamer join {} --token {}", host::to_string(address->coordinator), *token));
@@ -82,10 +109,15 @@ std::string word(const cluster::TokenRecord& record, std::int64_t now) {
 }
 
 nlohmann::ordered_json to_json(const cluster::TokenRecord& record, std::int64_t now) {
-  nlohmann::ordered_json json = {{"id", record.id},           {"state", word(record, now)},
-                                 {"created", record.created}, {"expires", record.expires},
-                                 {"revoked", nullptr},        {"note", record.note}};
+  nlohmann::ordered_json json = {{"id", record.id},
+                                 {"state", word(record, now)},
+                                 {"created", record.created},
+                                 {"expires", record.expires},
+                                 {"revoked", nullptr},
+                                 {"note", record.note},
+                                 {"uses", nullptr}};
   if (record.revoked) json["revoked"] = *record.revoked;
+  if (record.uses) json["uses"] = *record.uses;
   return json;
 }
 
@@ -110,8 +142,9 @@ Result<ExitStatus> list(Context& context, const Command& self, std::span<const s
       context.output.line(
           to_json(record, now).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     } else {
-      context.output.line(fmt::format("{}  {:<7}  until {}  {}", record.id, word(record, now),
-                                      cluster::utc_text(record.expires), visible(record.note)));
+      context.output.line(fmt::format(
+          "{}  {:<7}  until {}  {:<10}  {}", record.id, word(record, now), cluster::utc_text(record.expires),
+          record.uses ? nodes_text(*record.uses) : "any number", visible(record.note)));
     }
   }
   if (!tokens->unreadable.empty()) return tokens->unreadable.front();
@@ -147,8 +180,9 @@ Command token_create_command() {
   return {.name = "token create",
           .help = "makes a token with which machines join a run; prints the line to type there",
           .example =
-              "Whoever has the token may join until it expires or is revoked.\n\n"
-              "Example:\n  gossamer token create runs/fleet --valid 7d --note 'the machines in the library'",
+              "Machines that have the token may join until it has let in N nodes, expires or is revoked.\n\n"
+              "Example:\n"
+              "  gossamer token create runs/fleet --uses 3 --valid 7d --note 'the machines in the library'",
           .run = create};
 }
 

@@ -17,7 +17,9 @@ namespace {
 // Changes of one commit, so that there is room for those of the coordinator.
 constexpr std::size_t kMostRemovals = host::kMaxChanges / 2;
 
-bool stays(std::string_view key) { return key == "lead" || key.starts_with("tokens/"); }
+bool stays(std::string_view key) {
+  return key == "lead" || key.starts_with("tokens/") || key.starts_with("nodes/");
+}
 
 // What members did. A store that lacks a part of it can be read.
 bool is_work(std::string_view key) {

@@ -3,9 +3,9 @@
 // AnewStore: the store of a run that begins anew from a step, with all that a run keeps for ever. The first
 // load gives the entries as they then are to be, and the first commit writes them with its own changes:
 //
-//   stay      the run's id, numbers that were given to nodes and lives, epochs, tokens
-//   are gone  the members, as fenced, and all that they held, claimed and had done; the word that the run
-//   ends
+//   stay      the run's id, numbers that were given to nodes and lives, epochs, tokens, and nodes that they
+//   let in are gone  the members, as fenced, and all that they held, claimed and had done; the word that the
+//   run ends
 //
 // So a node's certificate and a token are good afterwards, and no number is given twice. A member of before
 // that still lives learns that it is fenced, and comes again.

@@ -53,6 +53,10 @@ class AnewStoreTest : public ::testing::Test {
                                     cluster::put_installed(installed), cluster::put_stopping(stopping),
                                     cluster::put_token("id", "text"), cluster::put_committed(StepNumber(70))})
       changes.push_back(one);
+    membership::NodeRecord node;
+    node.set_node(2);
+    node.set_token("id");
+    changes.push_back(cluster::put_node(node));
     commit(changes);
   }
 
@@ -99,6 +103,7 @@ class AnewStoreTest : public ::testing::Test {
     EXPECT_EQ(records.marks.committed, StepNumber(50));
     EXPECT_EQ(records.epoch, Epoch(7));
     EXPECT_EQ(records.tokens.at("id"), "text");
+    EXPECT_EQ(records.nodes.at(NodeId(2)).token(), "id");
     EXPECT_EQ(records.lead.next_node(), 4U);
     EXPECT_GE(records.lead.next_incarnation(), 10U);
     for (const std::uint64_t life : {5, 6, 7})

@@ -81,13 +81,16 @@ void CoordinatorNode::on_enroll(const host::Asked& asked) {
   const cluster::RunIdentity identity{
       .run = credentials_.own.run, .authority = credentials_.authority.certificate, .wire = wire_range()};
   const auto now = static_cast<std::int64_t>(host_.clock.wall_seconds());
-  const auto request = cluster::check_enroll(asked.body, identity, tokens_, now);
+  const auto request = cluster::check_enroll(
+      asked.body, {.run = identity, .tokens = tokens_, .now = now, .used = [this](const std::string& token) {
+                     return process_->coordinator()->admitted().let_in_by(token);
+                   }});
   if (!request.ok()) {
     log_.refusal(asked.from, request.error(), epoch(), loop_.now());
     return network_->answer(asked.question, request.error());
   }
   process_->coordinator()->give_node(
-      [this, identity, request = *request, question = asked.question](NodeId node) {
+      request->token(), now, [this, identity, request = *request, question = asked.question](NodeId node) {
         const auto signer = signer_of(credentials_.authority,
                                       {.now_seconds = host_.clock.wall_seconds(), .days = kCertificateDays});
         const auto admitted = cluster::admit(request, node, identity, signer);

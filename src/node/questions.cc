@@ -67,8 +67,9 @@ Result<std::string> make_token(const run::NodeHost& host, const std::string& dir
                              .authority = *authority};
   const auto now = static_cast<std::int64_t>(host.clock.wall_seconds());
   cluster::TokenBook book(host.disk, directory + "/tokens");
-  if (auto kept = book.add(cluster::record_of(token, now, now + wanted.seconds, wanted.note)); !kept.ok())
-    return kept.error();
+  cluster::TokenRecord record = cluster::record_of(token, now, now + wanted.seconds, wanted.note);
+  record.uses = wanted.uses;
+  if (auto kept = book.add(record); !kept.ok()) return kept.error();
   return cluster::encode_token(token);
 }
 

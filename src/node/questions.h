@@ -25,6 +25,7 @@ struct NewToken {
   host::Endpoint at;
   std::int64_t seconds = std::int64_t{24} * 3600;
   std::string note;
+  std::optional<std::uint64_t> uses = {};  // nodes that it may let in; nothing: any number
 };
 // Makes a token of the run in `directory`, keeps it there and returns it as text.
 [[nodiscard]] Result<std::string> make_token(const run::NodeHost& host, const std::string& directory,

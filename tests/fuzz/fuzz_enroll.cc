@@ -34,7 +34,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto signer = [](const std::string& request, const std::string& name) {
     return Result<std::string>(name + request);
   };
-  const auto request = cluster::check_enroll(bytes, run, book, kNow);
+  const cluster::EnrollRules rules{
+      .run = run, .tokens = book, .now = kNow, .used = [](const std::string&) { return 0; }};
+  const auto request = cluster::check_enroll(bytes, rules);
   if (request.ok()) {
     CHECK(request->token() == good_token().id && request->secret() == good_token().secret);
     const auto answer = cluster::admit(*request, NodeId{7}, run, signer);
@@ -49,6 +51,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (answer.ok()) CHECK(answer->node.value != 0 && !answer->certificate.empty());
   const std::string proof =
       cluster::enroll_request({.token = good_token(), .request = "r", .wire = run.wire, .program = "p"});
-  CHECK(cluster::check_enroll(proof, run, book, kNow).ok());
+  CHECK(cluster::check_enroll(proof, rules).ok());
   return 0;
 }

@@ -146,7 +146,9 @@ class Coordinator {
       return answer.SerializeAsString();
     }
     const auto now = static_cast<std::int64_t>(clock_.wall_seconds());
-    const auto request = cluster::check_enroll(asked.body, identity_, tokens_, now);
+    const auto request = cluster::check_enroll(
+        asked.body,
+        {.run = identity_, .tokens = tokens_, .now = now, .used = [](const std::string&) { return 0; }});
     return request.ok() ? Error{.what = "a version in common is not expected"} : request.error();
   }
 

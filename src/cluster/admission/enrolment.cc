@@ -23,8 +23,8 @@ Error bad(std::string what) {
 
 }  // namespace
 
-Result<wire::EnrollRequest> check_enroll(const std::string& body, const RunIdentity& run, TokenBook& tokens,
-                                         std::int64_t now) {
+Result<wire::EnrollRequest> check_enroll(const std::string& body, const EnrollRules& rules) {
+  const RunIdentity& run = rules.run;
   wire::EnrollRequest request;
   if (!request.ParseFromString(body)) return bad("cannot read the request to enrol");
   const bool in_common = request.wire_min() <= request.wire_max() && request.wire_min() <= run.wire.most &&
@@ -37,7 +37,9 @@ Result<wire::EnrollRequest> check_enroll(const std::string& body, const RunIdent
                  .expected = range_text(run.wire.least, run.wire.most),
                  .fix = "use the coordinator's version of the program"};
   }
-  if (auto good = tokens.check(request.token(), request.secret(), now); !good.ok()) return good.error();
+  const auto record = rules.tokens.check(request.token(), request.secret(), rules.now);
+  if (!record.ok()) return record.error();
+  if (auto left = has_use_left(*record, rules.used(record->id)); !left.ok()) return left.error();
   return request;
 }
 

@@ -35,10 +35,17 @@ struct RunIdentity {
   WireRange wire;         // what the coordinator speaks
 };
 
+// What a stranger is measured by.
+struct EnrollRules {
+  const RunIdentity& run;
+  TokenBook& tokens;
+  std::int64_t now = 0;                                   // seconds since 1970-01-01 UTC
+  std::function<std::uint64_t(const std::string&)> used;  // nodes that the token of this id has let in
+};
 // Checks whether a stranger may enrol, and changes nothing. The request must be readable (else kBadData). A
-// wire version must be in common, and the book must find the token good (else kRefused, or the book's error).
-[[nodiscard]] Result<wire::EnrollRequest> check_enroll(const std::string& body, const RunIdentity& run,
-                                                       TokenBook& tokens, std::int64_t now);
+// wire version must be in common, the book must find the token good, and the token must have a use left (else
+// kRefused, or the book's error).
+[[nodiscard]] Result<wire::EnrollRequest> check_enroll(const std::string& body, const EnrollRules& rules);
 
 // Signs a certificate for the key in a certificate request, under a name.
 using Signer = std::function<Result<std::string>(const std::string& request, const std::string& name)>;

@@ -19,13 +19,40 @@ class EnrolmentTest : public ::testing::Test {
   void SetUp() override { ASSERT_TRUE(book_.add(record_of(token_, kNow, kNow + 60, "")).ok()); }
 
   [[nodiscard]] Result<wire::EnrollRequest> check(const EnrollProof& proof) {
-    return check_enroll(enroll_request(proof), kRun, book_, kNow);
+    return check_enroll(enroll_request(proof), rules());
+  }
+  [[nodiscard]] EnrollRules rules() {
+    return {.run = kRun, .tokens = book_, .now = kNow, .used = [this](const std::string& id) {
+              return id == token_.id ? used_ : 1000;
+            }};
   }
 
   Token token_ = token_of('a');
   host::SimDisk disk_{{}};
   TokenBook book_{disk_, "tokens"};
+  std::uint64_t used_ = 0;
 };
+
+// A token of three uses lets in three nodes. Afterwards it is refused in words of its own. A wrong secret
+// says nothing about uses.
+TEST_F(EnrolmentTest, Uses) {
+  TokenRecord record = record_of(token_of('b'), kNow, kNow + 60, "");
+  record.uses = 3;
+  ASSERT_TRUE(book_.add(record).ok());
+  token_ = token_of('b');
+  for (used_ = 0; used_ < 6; ++used_) {
+    const auto request = check({.token = token_, .request = "", .wire = {2, 2}, .program = ""});
+    EXPECT_EQ(request.ok(), used_ < 3) << used_;
+    if (request.ok()) continue;
+    EXPECT_EQ(request.error().kind, ErrorKind::kRefused);
+    EXPECT_THAT(request.error().what, HasSubstr("no uses left"));
+  }
+  Token wrong = token_;
+  wrong.secret[5] = 'x';
+  const auto refused = check({.token = wrong, .request = "", .wire = {2, 2}, .program = ""});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().what, HasSubstr("secret is wrong"));
+}
 
 // A good token becomes a certificate under the name of the node id given. The node reads the coordinator's
 // answer, with the highest version of both.
@@ -65,8 +92,8 @@ TEST_F(EnrolmentTest, WireRanges) {
 // A body that is no request is bad data. A wrong secret is the book's refusal. The signer's error reaches the
 // asker.
 TEST_F(EnrolmentTest, Refusals) {
-  EXPECT_EQ(check_enroll("\xff\xff", kRun, book_, kNow).error().kind, ErrorKind::kBadData);
-  EXPECT_EQ(check_enroll("", kRun, book_, kNow).error().kind, ErrorKind::kRefused);
+  EXPECT_EQ(check_enroll("\xff\xff", rules()).error().kind, ErrorKind::kBadData);
+  EXPECT_EQ(check_enroll("", rules()).error().kind, ErrorKind::kRefused);
   Token wrong = token_;
   wrong.secret[5] = 'x';
   const auto refused = check({.token = wrong, .request = "", .wire = {2, 2}, .program = ""});

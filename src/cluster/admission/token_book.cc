@@ -44,6 +44,11 @@ TokenRecord record_from(const json& object) {
                      .note = object.at("note").get<std::string>()};
   const json& revoked = object.at("revoked");
   if (!revoked.is_null()) record.revoked = revoked.get<std::int64_t>();
+  const auto uses = object.find("uses");  // a record of before has none
+  if (uses != object.end() && !uses->is_null()) {
+    const auto number = uses->get<std::int64_t>();
+    record.uses = static_cast<std::uint64_t>(std::max<std::int64_t>(number, 0));
+  }
   return record;
 }
 
@@ -66,6 +71,12 @@ TokenRecord record_of(const Token& token, std::int64_t created, std::int64_t exp
           .note = std::move(note)};
 }
 
+Result<void> has_use_left(const TokenRecord& record, std::uint64_t used) {
+  if (!record.uses || used < *record.uses) return {};
+  return refused(record.id, "has no uses left",
+                 fmt::format("it has let in {} node{}", used, used == 1 ? "" : "s"));
+}
+
 std::string to_text(const TokenRecord& record) {
   const json object{{"version", kVersion},
                     {"id", record.id},
@@ -73,7 +84,8 @@ std::string to_text(const TokenRecord& record) {
                     {"created", record.created},
                     {"expires", record.expires},
                     {"revoked", record.revoked.has_value() ? json(*record.revoked) : json(nullptr)},
-                    {"note", record.note}};
+                    {"note", record.note},
+                    {"uses", record.uses.has_value() ? json(*record.uses) : json(nullptr)}};
   return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

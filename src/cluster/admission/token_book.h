@@ -24,7 +24,8 @@ struct TokenRecord {
   std::int64_t created = 0;
   std::int64_t expires = 0;  // the token is refused from then on
   std::optional<std::int64_t> revoked;
-  std::string note;  // for people
+  std::string note;                        // for people
+  std::optional<std::uint64_t> uses = {};  // nodes that it may let in; nothing: any number
 
   bool operator==(const TokenRecord&) const = default;
 };
@@ -32,6 +33,9 @@ struct TokenRecord {
 // The record of a token. It is not enough to make the token, as it has only a hash of the secret.
 [[nodiscard]] TokenRecord record_of(const Token& token, std::int64_t created, std::int64_t expires,
                                     std::string note);
+
+// Whether the token may let in one node more, after `used`. kRefused if not.
+[[nodiscard]] Result<void> has_use_left(const TokenRecord& record, std::uint64_t used);
 
 // The record as text, for its own file and for a store that coordinators share.
 [[nodiscard]] std::string to_text(const TokenRecord& record);

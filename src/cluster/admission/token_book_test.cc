@@ -183,6 +183,14 @@ TEST_F(TokenBookTest, RecordsTravel) {
   ASSERT_TRUE(book_.merge(hour('a')).ok());
   EXPECT_EQ(book_.list()->records, std::vector{hour('a')});
   EXPECT_EQ(*parse_token_record(to_text(hour('b')), "there"), hour('b'));
+  TokenRecord limited = hour('b');
+  limited.uses = 5;
+  EXPECT_EQ(*parse_token_record(to_text(limited), "there"), limited);
+  // Builds before this one wrote no `uses`: any number.
+  std::string before = to_text(hour('b'));
+  before.erase(before.find(",\n  \"uses\""), std::string(",\n  \"uses\": null").size());
+  EXPECT_EQ(before.find("uses"), std::string::npos);
+  EXPECT_EQ(*parse_token_record(before, "there"), hour('b')) << before;
   TokenRecord wrong = hour('c');
   wrong.id = "../c";
   for (const std::string& text : {std::string(), std::string("[]"), std::string("{}"), to_text(wrong)}) {

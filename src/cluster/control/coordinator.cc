@@ -99,6 +99,7 @@ Coordinator::Coordinator(Options options, Records records, Workload& workload, n
       links_(links),
       lead_(records.lead),
       tokens_(std::move(records.tokens)),
+      admitted_(std::move(records.nodes)),
       run_(run_of(records)),
       outbox_(options_, run_, links_, now),
       watch_(leadership(), links_, now),
@@ -124,9 +125,11 @@ void Coordinator::lead(const std::string& bytes, const Answer& answer) const {
   answer(lead_answer(options_, lead_).SerializeAsString());
 }
 
-void Coordinator::give_node(const std::function<void(NodeId)>& use) {
+void Coordinator::give_node(const std::string& token, std::int64_t now,
+                            const std::function<void(NodeId)>& use) {
   const NodeId node = next_node(lead_);
   outbox_.put(put_lead(lead_));
+  outbox_.put(admitted_.let_in(node, token, now));
   outbox_.then([use, node] { use(node); });
 }
 

@@ -26,6 +26,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "cluster/control/admitted_nodes.h"
 #include "cluster/control/books.h"
 #include "cluster/control/changes.h"
 #include "cluster/control/coordinator_outbox.h"
@@ -71,8 +72,10 @@ class Coordinator {
   // gets a number.
   void begin(NodeId node, const std::string& bytes, Answer answer, Instant now);
   void lead(const std::string& bytes, const Answer& answer) const;
-  // `use` is called with a number for a node that enrols, once the number is in the store.
-  void give_node(const std::function<void(NodeId)>& use);
+  // A stranger that enrols with the token of this id, `now` in seconds since 1970-01-01 UTC. `use` is called
+  // with its number, once the store has the number and the node's record.
+  void give_node(const std::string& token, std::int64_t now, const std::function<void(NodeId)>& use);
+  [[nodiscard]] const AdmittedNodes& admitted() const { return admitted_; }
   // `durable` is called when the run will end whatever happens to this process.
   void stop(const std::string& reason, Instant now, std::function<void()> durable = {});
 
@@ -137,6 +140,7 @@ class Coordinator {
   net::Links& links_;
   membership::Lead lead_;
   std::map<std::string, std::string> tokens_;
+  AdmittedNodes admitted_;
   LedRun run_;
   CoordinatorOutbox outbox_;
   Watch watch_;

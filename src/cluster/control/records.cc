@@ -37,6 +37,7 @@ std::string mark_key(TrackId track, Incarnation by) {
 }
 std::string commit_key(TrackId track) { return "commits/" + digits(track.value); }
 std::string token_key(const std::string& id) { return std::string(kTokens) + id; }
+std::string node_key(NodeId node) { return "nodes/" + digits(node.value); }
 std::string holdings_key(std::uint64_t piece) { return fmt::format("holdings/{:06}", piece); }
 
 Error damaged(std::string key, std::string got, std::string expected) {
@@ -66,6 +67,7 @@ class Reader {
     if (key == "stopping") return read_stopping(entry.value);
     if (is("holdings/")) return read_holdings(entry);
     if (is("members/")) return read_member(entry);
+    if (is("nodes/")) return read_node(entry);
     if (is("leases/")) return read_lease(entry);
     if (is("claims/")) return read_claim(entry);
     if (is("commits/")) return read_commit(entry);
@@ -134,6 +136,12 @@ class Reader {
     if (record.incarnation() == 0 || !membership::State_IsValid(record.state())) return false;
     if (entry.key != member_key(Incarnation(record.incarnation()))) return false;
     return records_.members.emplace(NodeId(record.node()), std::move(record)).second;
+  }
+  bool read_node(const host::Entry& entry) {
+    membership::NodeRecord record;
+    if (!record.ParseFromString(entry.value) || record.node() <= kCoordinatorNode.value) return false;
+    const NodeId node(record.node());
+    return entry.key == node_key(node) && records_.nodes.emplace(node, std::move(record)).second;
   }
   bool read_lease(const host::Entry& entry) {
     membership::LeaseRecord record;
@@ -397,6 +405,9 @@ host::Change put_token(const std::string& id, const std::string& text) {
   return {.key = token_key(id), .value = text};
 }
 host::Change remove_token(const std::string& id) { return removed(token_key(id)); }
+host::Change put_node(const membership::NodeRecord& record) {
+  return put(node_key(NodeId(record.node())), record);
+}
 host::Change put_committed(StepNumber committed) {
   membership::CommittedRecord record;
   record.set_next(committed.value);

@@ -37,8 +37,9 @@ struct Records {
   std::vector<Lease> leases;
   ClaimLedger::Rows claims;
   MarkLedger::Rows marks;
-  std::optional<membership::Stopping> stopping;  // the run is to end
-  std::map<std::string, std::string> tokens;     // by id, as cluster/admission keeps them; opaque here
+  std::optional<membership::Stopping> stopping;    // the run is to end
+  std::map<std::string, std::string> tokens;       // by id, as cluster/admission keeps them; opaque here
+  std::map<NodeId, membership::NodeRecord> nodes;  // that tokens have let in
 };
 
 // Leases are for at most this time, and all numbers of the store stay far below this one. Anything beyond is
@@ -78,6 +79,7 @@ struct RunShape {
 [[nodiscard]] host::Change put_stopping(const membership::Stopping& stopping);
 [[nodiscard]] host::Change put_token(const std::string& id, const std::string& text);
 [[nodiscard]] host::Change remove_token(const std::string& id);
+[[nodiscard]] host::Change put_node(const membership::NodeRecord& record);
 [[nodiscard]] host::Change put_committed(StepNumber committed);
 
 }  // namespace gossamer::cluster

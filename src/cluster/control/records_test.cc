@@ -61,11 +61,16 @@ TEST(Records, ComeBack) {
   membership::Stopping stopping;
   stopping.set_reason("enough");
   stopping.set_failed(true);
-  store.carry_out_all(std::vector{
-      put_epoch(Epoch(7), fenced), put_installed(installed), put_member(member), put_fenced(fenced),
-      put_lease(lease), put_claim(claim), put_commit({TrackId(2), StepNumber(3)}), put_mark(mark),
-      put_committed(StepNumber(3)), put_stopping(stopping), put_token("0123", "a token's record")});
+  membership::NodeRecord node;
+  node.set_node(4);
+  node.set_token("0123");
+  store.carry_out_all(std::vector{put_epoch(Epoch(7), fenced), put_installed(installed), put_member(member),
+                                  put_fenced(fenced), put_lease(lease), put_claim(claim),
+                                  put_commit({TrackId(2), StepNumber(3)}), put_mark(mark),
+                                  put_committed(StepNumber(3)), put_stopping(stopping),
+                                  put_token("0123", "a token's record"), put_node(node)});
   Records records = read(store);
+  EXPECT_EQ(records.nodes.at(NodeId(4)).SerializeAsString(), node.SerializeAsString());
   EXPECT_EQ(records.epoch, Epoch(7));
   EXPECT_EQ(records.fenced_in_view, fenced);
   EXPECT_EQ(records.fenced, fenced);
@@ -108,7 +113,7 @@ TEST(Records, HoldingsAreWrittenByPieces) {
 TEST(Records, DamageIsNamed) {
   for (const char* const key :
        {"lead", "epoch", "installed", "fenced", "members/1", "leases/1/2", "claims/1/2/3", "commits/1",
-        "marks/1/2", "committed", "stopping", "holdings/000000"}) {
+        "marks/1/2", "committed", "stopping", "holdings/000000", "nodes/1"}) {
     const std::vector<host::Entry> entries{{key, "\xff\xff\xff"}};
     const auto records = read_records(entries);
     ASSERT_FALSE(records.ok()) << key;

@@ -58,7 +58,9 @@ class Coordinator {
     if (asked.method != cluster::kEnrollMethod) {
       return Error{.what = "no such question: " + asked.method, .got = "from " + asked.peer.certificate};
     }
-    const auto request = cluster::check_enroll(asked.body, identity_, book_, now());
+    const auto request = cluster::check_enroll(
+        asked.body,
+        {.run = identity_, .tokens = book_, .now = now(), .used = [](const std::string&) { return 0; }});
     if (!request.ok()) return request.error();
     return cluster::admit(*request, NodeId{++last_node_}, identity_, signer_);
   }
