@@ -170,6 +170,17 @@ std::string shell_word(const std::string& path) {
 
 std::string program_name() { return "gossamer " GOSSAMER_VERSION; }
 
+Result<node::RunAddress> run_address(Context& context, std::string& directory) {
+  directory = node::coordinator_directory(context.disk, directory);
+  auto address = node::load_address(context.disk, directory);
+  if (!address.ok() || address->control) return address;
+  return Error{.kind = ErrorKind::kUsage,
+               .where = directory,
+               .what = "this is a node's directory",
+               .expected = "the coordinator's",
+               .fix = "run this on the coordinator's machine, with its --out directory"};
+}
+
 void add_target(Parser& parser, TargetFlags& flags) {
   parser.add_option("TARGET", flags.target, "HOST:PORT of the coordinator, or a run's directory")
       .required()

@@ -52,6 +52,10 @@ struct ReportFlags {
 void add_report(Parser& parser, ReportFlags& flags);
 [[nodiscard]] Result<node::ReportOptions> report_options(const Context& context, const ReportFlags& flags);
 
+// The address of the run that is led from a directory, and of which `directory` becomes the coordinator's
+// own. kUsage for a node's directory: it would look like a run without tokens.
+[[nodiscard]] Result<node::RunAddress> run_address(Context& context, std::string& directory);
+
 // The flags that say which node `target` (HOST:PORT or DIR) is, and how to ask there.
 struct TargetFlags {
   std::string target;

@@ -57,6 +57,7 @@ struct Command {
 [[nodiscard]] Command token_create_command();
 [[nodiscard]] Command token_list_command();
 [[nodiscard]] Command token_revoke_command();
+[[nodiscard]] Command node_expel_command();
 [[nodiscard]] Command status_command();
 [[nodiscard]] Command stop_command();
 [[nodiscard]] Command simulate_command();

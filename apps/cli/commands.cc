@@ -22,6 +22,7 @@ std::vector<Command> all_commands() {
           token_create_command(),
           token_list_command(),
           token_revoke_command(),
+          node_expel_command(),
           status_command(),
           stop_command(),
           simulate_command(),

@@ -34,18 +34,6 @@ void add_directory(Parser& parser, TokenFlags& flags) {
   parser.add_option("DIR", flags.directory, "the coordinator's --out directory").required().type_name("");
 }
 
-// The address of the run in the directory. A directory of another kind would look like a run without tokens.
-Result<node::RunAddress> run_address(Context& context, TokenFlags& flags) {
-  flags.directory = node::coordinator_directory(context.disk, flags.directory);
-  auto address = node::load_address(context.disk, flags.directory);
-  if (!address.ok() || address->control) return address;
-  return Error{.kind = ErrorKind::kUsage,
-               .where = flags.directory,
-               .what = "this is a node's directory",
-               .expected = "the coordinator's",
-               .fix = "run this on the coordinator's machine, with its --out directory"};
-}
-
 Result<Machine> one_thread(Context& context, const TokenFlags& flags) {
   CommonFlags own = flags.common;
   own.threads = "1";
@@ -85,7 +73,7 @@ Result<ExitStatus> create(Context& context, const Command& self, std::span<const
 
   const auto seconds = parse_seconds(flags.valid, "--valid");
   if (!seconds.ok()) return seconds.error();
-  const auto address = run_address(context, flags);
+  const auto address = run_address(context, flags.directory);
   if (!address.ok()) return address.error();
   const auto uses = uses_of(context, flags);
   if (!uses.ok()) return uses.error();
@@ -130,7 +118,7 @@ Result<ExitStatus> list(Context& context, const Command& self, std::span<const s
   if (!parsed.ok()) return parsed.error();
   if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
 
-  if (const auto address = run_address(context, flags); !address.ok()) return address.error();
+  if (const auto address = run_address(context, flags.directory); !address.ok()) return address.error();
   auto machine = one_thread(context, flags);
   if (!machine.ok()) return machine.error();
   exchange_or_say((*machine).host(), flags.directory);
@@ -160,7 +148,7 @@ Result<ExitStatus> revoke(Context& context, const Command& self, std::span<const
   if (!parsed.ok()) return parsed.error();
   if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
 
-  if (const auto address = run_address(context, flags); !address.ok()) return address.error();
+  if (const auto address = run_address(context, flags.directory); !address.ok()) return address.error();
   auto machine = one_thread(context, flags);
   if (!machine.ok()) return machine.error();
   const run::NodeHost host = (*machine).host();

@@ -32,8 +32,9 @@ std::vector<host::Change> written(cluster::Records& records, const AnewStore::Be
   for (const auto& [node, record] : records.members)
     static_cast<void>(records.fenced.fence(Incarnation(record.incarnation())));
   records.lead.set_tracks(begin.tracks);
-  std::vector<host::Change> changes{cluster::put_lead(records.lead), cluster::put_fenced(records.fenced),
-                                    cluster::put_epoch(records.epoch, records.fenced)};
+  std::vector<host::Change> changes{
+      cluster::put_lead(records.lead), cluster::put_fenced(records.fenced),
+      cluster::put_epoch(records.epoch, records.fenced, records.expelled_in_view)};
   if (begin.step > StepNumber()) changes.push_back(cluster::put_committed(begin.step));
   return changes;
 }

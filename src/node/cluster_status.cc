@@ -65,7 +65,8 @@ ordered_json member_json(const cluster::MemberFacts& member, const Held& held, I
                        {"received_bytes", member.link.received_bytes},
                        {"relayed_to", ordered_json::array()},
                        {"step_bytes", nullptr},
-                       {"background_bytes", nullptr}};
+                       {"background_bytes", nullptr},
+                       {"token", nullptr}};
   if (member.steps) {
     json["step_bytes"] = member.steps->step_bytes();
     json["background_bytes"] = member.steps->background_bytes();
@@ -76,6 +77,15 @@ ordered_json member_json(const cluster::MemberFacts& member, const Held& held, I
   if (member.link.round_trip) json["round_trip_ms"] = member.link.round_trip->milliseconds();
   if (member.link.last_heard) json["silent_ms"] = (now - *member.link.last_heard).milliseconds();
   for (const NodeId other : member.relayed_to) json["relayed_to"].push_back(other.value);
+  return json;
+}
+
+// The numbers of expelled nodes, as many as fit into a status.
+ordered_json expelled_json(const cluster::AdmittedNodes& nodes) {
+  ordered_json json = ordered_json::array();
+  for (const NodeId node : nodes.expelled()) {
+    if (json.size() < kMostMembers) json.push_back(node.value);
+  }
   return json;
 }
 
@@ -180,6 +190,17 @@ std::string progress_line(const ordered_json& status) {
   return text + '\n';
 }
 
+// The expelled nodes, if there are any.
+std::string expelled_line(const ordered_json& status) {
+  const auto found = status.find("expelled");
+  if (found == status.end() || !found->is_array() || found->empty()) return "";
+  std::string nodes;
+  for (const auto& node : *found) {
+    if (node.is_number()) nodes += fmt::format("{}{}", nodes.empty() ? "" : ", ", node.get<double>());
+  }
+  return fmt::format("expelled: node{} {}\n", found->size() == 1 ? "" : "s", nodes);
+}
+
 Result<ordered_json> read_status(const std::string& json) {
   auto status = read_json<ordered_json>(json);
   if (status.is_object() && status.contains("members") && status["members"].is_array()) return status;
@@ -223,6 +244,7 @@ std::string status_json(const cluster::Coordinator& coordinator, const StatusFac
                        {"background_bytes_per_node_per_step", nullptr},
                        {"things", coordinator.holdings().size()},
                        {"fenced", coordinator.fenced().runs().size()},
+                       {"expelled", expelled_json(coordinator.admitted())},
                        {"members_left_out", members.size() - std::min(members.size(), kMostMembers)},
                        {"members", ordered_json::array()}};
   if (coordinator.marks()) json["step"] = coordinator.marks()->committed().value;
@@ -230,8 +252,13 @@ std::string status_json(const cluster::Coordinator& coordinator, const StatusFac
   for (const std::string& alarm : facts.alarms) json["alarms"].push_back(printable(alarm, kAllBytes));
   add_steps(json, members, held);
   if (facts.steps_per_second) json["steps_per_second"] = *facts.steps_per_second;
-  for (const cluster::MemberFacts& member : std::span(members).first(std::min(members.size(), kMostMembers)))
-    json["members"].push_back(member_json(member, held[NodeId(member.record->node())], now));
+  for (const cluster::MemberFacts& member :
+       std::span(members).first(std::min(members.size(), kMostMembers))) {
+    const NodeId node(member.record->node());
+    ordered_json one = member_json(member, held[node], now);
+    if (const std::string token = coordinator.admitted().token_of(node); !token.empty()) one["token"] = token;
+    json["members"].push_back(std::move(one));
+  }
   return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
@@ -256,6 +283,7 @@ Result<std::string> status_text(const std::string& json) {
         text += fmt::format("ALARM: {}\n", printable(alarm.get<std::string>(), kAllBytes));
     }
   }
+  text += expelled_line(*status);
   text += fmt::format("{:>5} {:<16} {:<9} {:>6} {:>9} {:>6} {:>8} {:>10} {}\n", "node", "name", "state",
                       "cores", "memory", "things", "RTT", "silent", "address");
   for (const auto& member : (*status)["members"]) {

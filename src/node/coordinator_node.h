@@ -28,6 +28,7 @@
 #include "node/metrics_endpoint.h"
 #include "node/node_log.h"
 #include "node/places.h"
+#include "node/questions.h"
 #include "node/step_rate.h"
 #include "node/store_thread.h"
 #include "run/lead_file.h"
@@ -87,6 +88,8 @@ class CoordinatorNode {
   void on_status(const host::Asked& asked);
   void on_stop(const host::Asked& asked);
   void on_tokens(const host::Asked& asked);
+  void on_expel(const host::Asked& asked);
+  [[nodiscard]] Result<std::vector<NodeId>> meant(const ExpelWish& wish) const;
   void share_tokens_once();
   [[nodiscard]] Result<void> may_see(const host::Asked& asked);
   std::optional<Instant> work();

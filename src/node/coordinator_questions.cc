@@ -3,9 +3,11 @@
 // The part of CoordinatorNode that answers questions of strangers, users and other coordinators.
 #include <fmt/format.h>
 
+#include <set>
 #include <utility>
 
 #include "base/node_name.h"
+#include "base/printable.h"
 #include "cluster/admission/enrolment.h"
 #include "node/admission/enrolling.h"
 #include "node/cluster_status.h"
@@ -58,13 +60,18 @@ void CoordinatorNode::on_asked(const host::Asked& asked) {
     return network_->answer(asked.question, clock_answer(host_.clock.wall_seconds()));
   if (process_->beginning()) return ask_again_later(asked);
   const bool ours = asked.method == cluster::kEnrollMethod || asked.method == kStatusMethod ||
-                    asked.method == kStopMethod || asked.method == kTokensMethod;
+                    asked.method == kStopMethod || asked.method == kTokensMethod ||
+                    asked.method == kExpelMethod;
   if (!ours) return process_->on(asked, loop_.now());
   if (process_->coordinator() == nullptr) return on_standby(asked);
+  const auto node = certified_node(asked.peer.certificate);
+  if (node && process_->coordinator()->expelled(*node))
+    return network_->answer(asked.question, cluster::expelled_error(*node));
   share_tokens_once();
   if (asked.method == cluster::kEnrollMethod) return on_enroll(asked);
   if (asked.method == kStatusMethod) return on_status(asked);
   if (asked.method == kTokensMethod) return on_tokens(asked);
+  if (asked.method == kExpelMethod) return on_expel(asked);
   on_stop(asked);
 }
 
@@ -132,6 +139,53 @@ void CoordinatorNode::on_stop(const host::Asked& asked) {
   process_->coordinator()->stop(
       "somebody ran 'gossamer stop'", loop_.now(),
       [this, question = asked.question] { network_->answer(question, std::string()); });
+}
+
+// The nodes that a wish means. Numbers that no node has are refused: a later node would get one.
+Result<std::vector<NodeId>> CoordinatorNode::meant(const ExpelWish& wish) const {
+  const cluster::Coordinator& coordinator = *process_->coordinator();
+  const auto refused = [](std::string what, std::string got) {
+    return Error{.kind = ErrorKind::kUsage,
+                 .where = "node expel",
+                 .what = std::move(what),
+                 .got = std::move(got),
+                 .expected = "what 'gossamer status' or 'gossamer token list' shows"};
+  };
+  for (const NodeId node : wish.nodes) {
+    if (!coordinator.knows(node)) return refused("no node has this number", fmt::format("{}", node.value));
+  }
+  if (wish.token.empty()) return wish.nodes;
+  std::vector<NodeId> nodes = coordinator.admitted().nodes_of(wish.token);
+  if (nodes.empty()) return refused("no token of this id has let in a node", printable(wish.token));
+  return nodes;
+}
+
+// The token goes with its nodes: with it, an expelled machine would come back as another node.
+void CoordinatorNode::on_expel(const host::Asked& asked) {
+  if (asked.peer.certificate != certificate_name(cluster::kCoordinatorNode)) {
+    return network_->answer(asked.question,
+                            Error{.kind = ErrorKind::kRefused,
+                                  .what = "only the run's own directory may expel nodes",
+                                  .got = asked.peer.certificate,
+                                  .fix = "run 'gossamer node expel' on the coordinator's machine"});
+  }
+  const auto wish = read_expel_question(asked.body);
+  const auto nodes = wish.ok() ? meant(*wish) : Result<std::vector<NodeId>>(wish.error());
+  if (!nodes.ok()) return network_->answer(asked.question, nodes.error());
+  cluster::Coordinator& coordinator = *process_->coordinator();
+  ExpelOutcome outcome{.nodes = *nodes, .tokens = {}};
+  std::set<std::string> tokens;
+  for (const NodeId node : *nodes) tokens.insert(coordinator.admitted().token_of(node));
+  const auto now = static_cast<std::int64_t>(host_.clock.wall_seconds());
+  for (const std::string& token : tokens) {
+    const auto revoked = tokens_.revoke(token, now);
+    if (!revoked.ok()) continue;  // its file is gone, and lets nobody in
+    if (own_.shared) coordinator.keep_token(token, cluster::to_text(*revoked));
+    outcome.tokens.push_back(token);
+  }
+  coordinator.expel(*nodes, loop_.now(), [this, question = asked.question, outcome] {
+    network_->answer(question, expel_answer(outcome));
+  });
 }
 
 void CoordinatorNode::on_tokens(const host::Asked& asked) {

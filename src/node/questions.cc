@@ -14,6 +14,7 @@
 #include "node/admission/credentials.h"
 #include "node/admission/enrolling.h"
 #include "node/admission/random_text.h"
+#include "node/places.h"
 
 namespace gossamer::node {
 namespace {
@@ -44,6 +45,14 @@ Result<AskOptions> prepared(const run::NodeHost& host, const host::Endpoint& at,
   request.set_secret(token->secret);
   options.question.body = request.SerializeAsString();
   return options;
+}
+
+Error unreadable(std::string where, const char* method) {
+  return {.kind = ErrorKind::kBadData,
+          .where = std::move(where),
+          .what = std::string("cannot read the question or the answer ") + method,
+          .expected = "a message of docs/protocols/admission.md",
+          .fix = "run the same version of gossamer on both sides"};
 }
 
 }  // namespace
@@ -84,6 +93,52 @@ Result<void> ask_stop(const run::NodeHost& host, const host::Endpoint& at, const
   if (!options.ok()) return options.error();
   const auto answer = ask_once(*options);
   return answer.ok() ? Result<void>() : answer.error();
+}
+
+Result<ExpelOutcome> ask_expel(const run::NodeHost& host, const std::string& directory,
+                               const ExpelWish& wish) {
+  const auto address = load_address(host.disk, directory);
+  if (!address.ok()) return address.error();
+  wire::ExpelRequest request;
+  for (const NodeId node : wish.nodes) request.add_nodes(node.value);
+  request.set_token(wish.token);
+  std::vector<host::Endpoint> coordinators{address->coordinator};
+  coordinators.insert(coordinators.end(), address->others.begin(), address->others.end());
+  std::optional<Error> why;
+  for (const host::Endpoint& at : coordinators) {
+    auto options = prepared(host, at, {.token = std::nullopt, .directory = directory}, kExpelMethod);
+    if (!options.ok()) {
+      why = options.error();
+      continue;
+    }
+    options->question.body = request.SerializeAsString();
+    const auto answer = ask_once(*options);
+    wire::ExpelAnswer told;
+    if (answer.ok() && told.ParseFromString(*answer)) {
+      ExpelOutcome outcome;
+      for (const std::uint64_t node : told.nodes()) outcome.nodes.emplace_back(node);
+      for (const std::string& token : told.tokens()) outcome.tokens.push_back(token);
+      return outcome;
+    }
+    why = answer.ok() ? unreadable(host::to_string(at), kExpelMethod) : answer.error();
+    if (why->kind != ErrorKind::kFailed) return *why;  // another coordinator would say the same
+  }
+  return *why;
+}
+
+Result<ExpelWish> read_expel_question(const std::string& body) {
+  wire::ExpelRequest request;
+  if (!request.ParseFromString(body)) return unreadable({}, kExpelMethod);
+  ExpelWish wish{.token = request.token()};
+  for (const std::uint64_t node : request.nodes()) wish.nodes.emplace_back(node);
+  return wish;
+}
+
+std::string expel_answer(const ExpelOutcome& outcome) {
+  wire::ExpelAnswer answer;
+  for (const NodeId node : outcome.nodes) answer.add_nodes(node.value);
+  for (const std::string& token : outcome.tokens) answer.add_tokens(token);
+  return answer.SerializeAsString();
 }
 
 Result<double> ask_clock(const host::Endpoint& at, const std::string& certificate, Duration timeout) {

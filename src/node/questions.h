@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The questions that users ask a coordinator beside joining: its status, its clock, and to
-// stop (docs/protocols/admission.md). Also makes the tokens of users. Thread rule: plain
+// The questions that users ask a coordinator beside joining: its status, its clock, to expel nodes and
+// to stop (docs/protocols/admission.md). Also makes the tokens of users. Thread rule: plain
 // functions; those that ask block.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "base/ids.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "cluster/admission/token.h"
@@ -20,6 +22,7 @@ namespace gossamer::node {
 inline constexpr const char* kStatusMethod = "Status";
 inline constexpr const char* kStopMethod = "Stop";
 inline constexpr const char* kClockMethod = "Clock";
+inline constexpr const char* kExpelMethod = "Expel";
 
 struct NewToken {
   host::Endpoint at;
@@ -46,6 +49,23 @@ struct Asker {
 [[nodiscard]] Result<std::string> ask_status(const run::NodeHost& host, const host::Endpoint& at,
                                              const Asker& asker);
 [[nodiscard]] Result<void> ask_stop(const run::NodeHost& host, const host::Endpoint& at, const Asker& asker);
+
+// Nodes by number, or all that a token let in.
+struct ExpelWish {
+  std::vector<NodeId> nodes = {};
+  std::string token = {};  // its id; empty: none
+};
+struct ExpelOutcome {
+  std::vector<NodeId> nodes;        // that are expelled now, and were meant
+  std::vector<std::string> tokens;  // ids of tokens that let them in; they are revoked
+};
+// Expels nodes of the run in the coordinator's `directory`. Asks its coordinators until one that leads
+// answers.
+[[nodiscard]] Result<ExpelOutcome> ask_expel(const run::NodeHost& host, const std::string& directory,
+                                             const ExpelWish& wish);
+// The coordinator's half of Expel: the wish in the question, and its answer.
+[[nodiscard]] Result<ExpelWish> read_expel_question(const std::string& body);
+[[nodiscard]] std::string expel_answer(const ExpelOutcome& outcome);
 
 // Asks the server at `at` for its clock, in seconds since 1970-01-01 UTC. Nothing is proven on the way, so
 // that the question works whatever the clock here says. `certificate` is PEM, any that is served there.

@@ -23,6 +23,7 @@ COMMANDS = [
     ["token", "create"],
     ["token", "list"],
     ["token", "revoke"],
+    ["node", "expel"],
     ["status"],
     ["stop"],
     ["simulate"],

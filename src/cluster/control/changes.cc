@@ -98,7 +98,7 @@ void Changes::let_wait(const Cause&) { reach(ControlProbe::kChangeWaits); }
 void Changes::reserve_epoch() {
   if (epoch_reserved_) return;
   epoch_reserved_ = true;
-  outbox_.put(put_epoch(Epoch(run_.view.epoch().value + 1), run_.view.fenced()));
+  outbox_.put(put_epoch(Epoch(run_.view.epoch().value + 1), run_.view.fenced(), run_.view.expelled()));
 }
 
 void Changes::gone(net::PeerId peer) {
@@ -136,6 +136,7 @@ Change Changes::next_difference() {
     run.set_last(since.last.value);
   }
   fenced_since_.clear();
+  add_expelled(run_.expelled, run_.view, change);
   return change;
 }
 
@@ -151,7 +152,7 @@ void Changes::begin_change(const Cause& cause) {
   Change change = next_difference();
   const Result<void> applied = run_.view.apply(change);
   CHECK(applied.ok(), applied.error().message());
-  outbox_.put(put_epoch(run_.view.epoch(), run_.view.fenced()));
+  outbox_.put(put_epoch(run_.view.epoch(), run_.view.fenced(), run_.view.expelled()));
   history_.push_back(change);
   if (history_.size() > kHistory) history_.pop_front();
   reports_.clear();

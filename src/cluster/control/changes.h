@@ -78,6 +78,8 @@ class Changes {
   void gone(net::PeerId peer);
   void fenced(Fenced where, Instant now);
 
+  void want_change(Instant now);  // as soon as it may be
+
   void stop(const std::string& reason, Instant now);
   // Begins a rebalancing if one is due and pays.
   void tick(Instant now);
@@ -160,7 +162,6 @@ class Changes {
   void end_run(const Cause& cause);
   void begin_stop(const Cause& cause);
 
-  void want_change(Instant now);
   [[nodiscard]] membership::Change next_difference();
   [[nodiscard]] bool all_rest() const;
   [[nodiscard]] AtRest at_rest();

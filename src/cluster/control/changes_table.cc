@@ -24,7 +24,8 @@ const char* phase_name(CoordinatorPhase phase) {
 std::string_view Changes::words(Event event) {
   switch (event) {
     case Event::kTakenUp: return "the store has an epoch that was begun and not installed";
-    case Event::kWanted: return "a member says `Ready` or `Drain`, or has lost messages of another";
+    case Event::kWanted:
+      return "a member says `Ready` or `Drain`, or has lost messages of another; a node outside is expelled";
     case Event::kWaited: return "a change was wanted while members came to rest";
     case Event::kFenced: return "a member of the view is fenced";
     case Event::kJoiningFenced: return "joining members alone are fenced";

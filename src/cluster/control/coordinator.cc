@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
@@ -14,17 +15,19 @@ namespace gossamer::cluster {
 namespace {
 
 constexpr std::size_t kMaxName = 255;
+constexpr std::string_view kExpelled = "it was expelled";
 
 using membership::ToCoordinator;
 using membership::ToMember;
 
 // The run without its members.
-LedRun run_of(const Records& records) {
+LedRun run_of(const Records& records, const AdmittedNodes& admitted) {
   std::map<NodeId, membership::MemberRecord> in_view = records.members;
   std::erase_if(in_view, [](const auto& one) { return one.second.state() == membership::JOINING; });
   return {.members = {},
+          .expelled = admitted.expelled(),
           .fenced = records.fenced,
-          .view = View(records.epoch, std::move(in_view), records.fenced_in_view),
+          .view = View(records.epoch, std::move(in_view), records.fenced_in_view, records.expelled_in_view),
           .installed = records.installed,
           .holdings = records.holdings};
 }
@@ -100,7 +103,7 @@ Coordinator::Coordinator(Options options, Records records, Workload& workload, n
       lead_(records.lead),
       tokens_(std::move(records.tokens)),
       admitted_(std::move(records.nodes)),
-      run_(run_of(records)),
+      run_(run_of(records, admitted_)),
       outbox_(options_, run_, links_, now),
       watch_(leadership(), links_, now),
       books_(leadership(), records, now),
@@ -116,6 +119,13 @@ Coordinator::Coordinator(Options options, Records records, Workload& workload, n
     watch_.expect(member, now);
   }
   changes_.take_up(records.stopping, now);
+  std::vector<NodeId> left;  // their predecessor got only half-way
+  for (const NodeId node : run_.expelled) {
+    if (run_.members.contains(node)) left.push_back(node);
+    refuse_for_ever(node);
+  }
+  fence_all(left, kExpelled, now);
+  tell_expelled(now);
 }
 
 void Coordinator::lead(const std::string& bytes, const Answer& answer) const {
@@ -129,8 +139,38 @@ void Coordinator::give_node(const std::string& token, std::int64_t now,
                             const std::function<void(NodeId)>& use) {
   const NodeId node = next_node(lead_);
   outbox_.put(put_lead(lead_));
-  outbox_.put(admitted_.let_in(node, token, now));
+  outbox_.put(put_node(admitted_.let_in(node, token, now)));
   outbox_.then([use, node] { use(node); });
+}
+
+void Coordinator::expel(const std::vector<NodeId>& nodes, Instant now, const std::function<void()>& done) {
+  outbox_.set_now(now);
+  std::vector<NodeId> members;
+  for (const NodeId node : nodes) {
+    const auto record = admitted_.expel(node);
+    if (!record) continue;
+    outbox_.put(put_node(*record));
+    run_.expelled.insert(node);
+    const auto member = run_.members.find(node);
+    const bool is_member = member != run_.members.end();
+    if (is_member) members.push_back(node);
+    outbox_.note("expelled", is_member ? peer_of(member->second.record) : net::PeerId{node, {}},
+                 "somebody ran 'gossamer node expel'");
+  }
+  fence_all(members, kExpelled, now);
+  tell_expelled(now);
+  for (const NodeId node : nodes) refuse_for_ever(node);
+  outbox_.then(done);
+}
+
+// Without members nobody has to know before the next view.
+void Coordinator::tell_expelled(Instant now) {
+  if (run_.expelled != run_.view.expelled() && !run_.view.members().empty()) changes_.want_change(now);
+}
+
+// Its certificate may still hold for days, so each life that it claims is refused.
+void Coordinator::refuse_for_ever(NodeId node) {
+  outbox_.refuse({node, Incarnation(std::numeric_limits<std::uint64_t>::max())});
 }
 
 void Coordinator::keep_token(const std::string& id, const std::string& text) {
@@ -148,6 +188,7 @@ void Coordinator::begin(NodeId node, const std::string& bytes, Answer answer, In
   outbox_.set_now(now);
   const Result<membership::BeginAsk> ask = read_begin(bytes, options_.run);
   if (!ask.ok()) return answer(ask.error());
+  if (expelled(node)) return answer(expelled_error(node));
   if (phase() == Phase::kStopping) {
     membership::BeginAnswer ends;
     *ends.mutable_stop() = changes_.stop_asked();

@@ -26,7 +26,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "cluster/control/admitted_nodes.h"
+#include "cluster/admission/admitted_nodes.h"
 #include "cluster/control/books.h"
 #include "cluster/control/changes.h"
 #include "cluster/control/coordinator_outbox.h"
@@ -76,6 +76,14 @@ class Coordinator {
   // with its number, once the store has the number and the node's record.
   void give_node(const std::string& token, std::int64_t now, const std::function<void(NodeId)>& use);
   [[nodiscard]] const AdmittedNodes& admitted() const { return admitted_; }
+  // Expels nodes for ever: those that are members are fenced, every question and link of theirs is refused,
+  // and the view tells all members. `done` is called once the store has it.
+  void expel(const std::vector<NodeId>& nodes, Instant now, const std::function<void()>& done);
+  [[nodiscard]] bool expelled(NodeId node) const { return run_.expelled.contains(node); }
+  // Whether a node has this number: it was given to one, or a member has it.
+  [[nodiscard]] bool knows(NodeId node) const {
+    return run_.members.contains(node) || (node > kCoordinatorNode && node.value < lead_.next_node());
+  }
   // `durable` is called when the run will end whatever happens to this process.
   void stop(const std::string& reason, Instant now, std::function<void()> durable = {});
 
@@ -133,6 +141,8 @@ class Coordinator {
   void fence(NodeId node, std::string_view why, Instant now) { fence_all({node}, why, now); }
   void fence_all(const std::vector<NodeId>& nodes, std::string_view why, Instant now);
   void bury(NodeId node, std::string_view why, Instant now);
+  void tell_expelled(Instant now);
+  void refuse_for_ever(NodeId node);
   void reach(ControlProbe probe) const { reached(options_.probes, probe); }
 
   const Options options_;

@@ -55,9 +55,10 @@ void CoordinatorProcess::on_asked(const host::Asked& asked, Instant now) {
                         .got = asked.method,
                         .fix = "ask the others"});
   }
+  const std::optional<NodeId> node = asking_node(asked.peer.certificate);
+  if (node && coordinator_->expelled(*node)) return answer(expelled_error(*node));
   if (asked.method == "Lead") return coordinator_->lead(asked.body, answer);
   if (asked.method != "Begin") return answer(Error{.what = "unknown question", .got = asked.method});
-  const std::optional<NodeId> node = asking_node(asked.peer.certificate);
   if (!node || (options_.certificates && node->value == 0)) {
     return answer(Error{.kind = ErrorKind::kRefused,
                         .what = "who asks has no certificate of a node",

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -89,6 +90,7 @@ struct LedMember {
 
 struct LedRun {
   std::map<NodeId, LedMember> members;  // Coordinator
+  std::set<NodeId> expelled;            // Coordinator: the view's, and those since
   // Changes.
   FencedIncarnations fenced;  // the view's, and those since
   View view;                  // of the last epoch begun

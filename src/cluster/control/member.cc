@@ -188,8 +188,10 @@ void Member::on_change(const membership::Change& change, Instant now) {
   if (const auto applied = view_.apply(change); !applied.ok()) return end(applied.error());
   frozen_.reset();
   peers_.forget_losses();  // all rest, and go on from the same step
-  if (const auto lives = view_.lives(options_.self); !lives.ok())
-    return end(lives.error(), lives.error().kind == ErrorKind::kRefused);
+  if (const auto lives = view_.lives(options_.self); !lives.ok()) {
+    const bool expelled = view_.expelled().contains(options_.self.node);
+    return end(lives.error(), lives.error().kind == ErrorKind::kRefused && !expelled);
+  }
   peers_.view_changed(now);
   say_ready(now);
   // While the view changes, another Install follows, and the engine would not be told of this one. An Install

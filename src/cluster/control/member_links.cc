@@ -2,6 +2,7 @@
 #include "cluster/control/member_links.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace gossamer::cluster {
@@ -89,7 +90,8 @@ void MemberLinks::view_changed(Instant now) {
   connect(now);
 }
 
-// Refuses fenced members, also those that were joining: they have links but stand in no view.
+// Refuses fenced members, also those that were joining: they have links but stand in no view. All lives of an
+// expelled node are refused, as it may claim any.
 void MemberLinks::refuse_fenced(Instant now) {
   for (auto met = met_.begin(); met != met_.end();) {
     const net::PeerId peer{met->first, met->second};
@@ -101,6 +103,11 @@ void MemberLinks::refuse_fenced(Instant now) {
     if (guarded(Defect::kNoFencing)) links_.fence(peer, now, nobody_asks);
     kept_.erase(peer);
     met = met_.erase(met);
+  }
+  for (const NodeId node : view_.expelled()) {
+    if (!expelled_.insert(node).second) continue;
+    net::LinkEvents nobody_asks;
+    links_.fence({node, Incarnation(std::numeric_limits<std::uint64_t>::max())}, now, nobody_asks);
   }
   const auto gone = [this](const auto& one) { return !view_.members().contains(one.first); };
   std::erase_if(down_since_, gone);

@@ -129,6 +129,7 @@ class MemberLinks {
   std::map<NodeId, Way> ways_;
   Instant next_reroute_ = {};
   std::set<NodeId> doubted_;
+  std::set<NodeId> expelled_;  // of the view, refused already
 };
 
 }  // namespace gossamer::cluster

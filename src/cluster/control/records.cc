@@ -93,6 +93,7 @@ class Reader {
     membership::Epoch epoch;
     if (!epoch.ParseFromString(value) || !is_number(epoch.number())) return false;
     records_.epoch = Epoch(epoch.number());
+    for (const std::uint64_t node : epoch.expelled()) records_.expelled_in_view.insert(NodeId(node));
     return take(epoch.fenced(), records_.fenced_in_view);
   }
   bool read_fenced(const std::string& value) {
@@ -327,9 +328,11 @@ Result<std::vector<host::Change>> begin_lead(Records& records, const RunShape& s
 
 host::Change put_lead(const membership::Lead& lead) { return put("lead", lead); }
 
-host::Change put_epoch(Epoch epoch, const FencedIncarnations& fenced_in_view) {
+host::Change put_epoch(Epoch epoch, const FencedIncarnations& fenced_in_view,
+                       const std::set<NodeId>& expelled_in_view) {
   membership::Epoch value;
   value.set_number(epoch.value);
+  for (const NodeId node : expelled_in_view) value.add_expelled(node.value);
   add_runs(fenced_in_view, *value.mutable_fenced());
   return put("epoch", value);
 }

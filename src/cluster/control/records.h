@@ -9,6 +9,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@ struct Records {
   membership::Lead lead;              // next_node and next_incarnation are 0 in an empty store
   Epoch epoch;                        // the last one begun
   FencedIncarnations fenced_in_view;  // of that epoch
+  std::set<NodeId> expelled_in_view;  // of that epoch
   membership::Installed installed;
   HoldingMap holdings;
   std::map<NodeId, membership::MemberRecord> members;
@@ -39,7 +41,7 @@ struct Records {
   MarkLedger::Rows marks;
   std::optional<membership::Stopping> stopping;    // the run is to end
   std::map<std::string, std::string> tokens;       // by id, as cluster/admission keeps them; opaque here
-  std::map<NodeId, membership::NodeRecord> nodes;  // that tokens have let in
+  std::map<NodeId, membership::NodeRecord> nodes;  // that tokens have let in, or that were expelled
 };
 
 // Leases are for at most this time, and all numbers of the store stay far below this one. Anything beyond is
@@ -62,7 +64,8 @@ struct RunShape {
 [[nodiscard]] Result<std::vector<host::Change>> begin_lead(Records& records, const RunShape& shape);
 
 [[nodiscard]] host::Change put_lead(const membership::Lead& lead);
-[[nodiscard]] host::Change put_epoch(Epoch epoch, const FencedIncarnations& fenced_in_view);
+[[nodiscard]] host::Change put_epoch(Epoch epoch, const FencedIncarnations& fenced_in_view,
+                                     const std::set<NodeId>& expelled_in_view = {});
 [[nodiscard]] host::Change put_installed(const membership::Installed& installed);
 // The pieces in which `after` differs from `before`.
 [[nodiscard]] std::vector<host::Change> put_holdings(const HoldingMap& before, const HoldingMap& after);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/node_name.h"
 
 namespace gossamer::cluster {
 namespace {
@@ -24,8 +25,12 @@ Error no_view(std::string got, std::string expected) {
 
 }  // namespace
 
-View::View(Epoch epoch, std::map<NodeId, MemberRecord> members, FencedIncarnations fenced)
-    : epoch_(epoch), members_(std::move(members)), fenced_(std::move(fenced)) {}
+View::View(Epoch epoch, std::map<NodeId, MemberRecord> members, FencedIncarnations fenced,
+           std::set<NodeId> expelled)
+    : epoch_(epoch),
+      members_(std::move(members)),
+      fenced_(std::move(fenced)),
+      expelled_(std::move(expelled)) {}
 
 const MemberRecord* View::find(net::PeerId peer) const {
   const auto found = members_.find(peer.node);
@@ -48,8 +53,14 @@ Result<void> View::apply(const Change& change) {
     runs.push_back({Incarnation(run.first()), Incarnation(run.last())});
   }
   next.fenced_ = FencedIncarnations(runs);
-  std::erase_if(next.members_,
-                [&](const auto& one) { return next.fenced_.contains(peer_of(one.second).incarnation); });
+  for (const std::uint64_t node : change.expelled()) {
+    if (NodeId(node) <= kCoordinatorNode)
+      return no_view(fmt::format("node {} expelled", node), "a member's number, above the coordinator's");
+    next.expelled_.insert(NodeId(node));
+  }
+  std::erase_if(next.members_, [&](const auto& one) {
+    return next.fenced_.contains(peer_of(one.second).incarnation) || next.expelled_.contains(one.first);
+  });
   for (const MemberRecord& record : change.members()) {
     const net::PeerId peer = peer_of(record);
     if (peer.node <= kCoordinatorNode || peer.incarnation.value == 0)
@@ -59,6 +70,8 @@ Result<void> View::apply(const Change& change) {
       return no_view(
           fmt::format("member {} in the fenced incarnation {}", peer.node.value, peer.incarnation.value),
           "a living one");
+    if (next.expelled_.contains(peer.node))
+      return no_view(fmt::format("member {}, which was expelled", peer.node.value), "another node");
     next.members_[peer.node] = record;
   }
   *this = std::move(next);
@@ -66,6 +79,7 @@ Result<void> View::apply(const Change& change) {
 }
 
 Result<void> View::lives(net::PeerId self) const {
+  if (expelled_.contains(self.node)) return expelled_error(self.node);
   if (fenced_.contains(self.incarnation)) {
     return Error{.kind = ErrorKind::kRefused,
                  .what = "this incarnation was declared dead",
@@ -88,7 +102,22 @@ Change View::whole() const {
     fenced.set_first(run.first.value);
     fenced.set_last(run.last.value);
   }
+  for (const NodeId node : expelled_) change.add_expelled(node.value);
   return change;
+}
+
+void add_expelled(const std::set<NodeId>& expelled, const View& view, Change& change) {
+  for (const NodeId node : expelled) {
+    if (!view.expelled().contains(node)) change.add_expelled(node.value);
+  }
+}
+
+Error expelled_error(NodeId node) {
+  return {.kind = ErrorKind::kRefused,
+          .where = certificate_name(node),
+          .what = "this node was expelled from the run",
+          .expected = "a node that may take part",
+          .fix = "ask whoever leads the run for a new token, if it was expelled by mistake"};
 }
 
 net::PeerId peer_of(const MemberRecord& record) {

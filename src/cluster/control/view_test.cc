@@ -49,6 +49,34 @@ TEST(View, DifferencesAndWholeAgree) {
   EXPECT_EQ(at_once.epoch(), Epoch(2));
 }
 
+// Claim: an expelled node is gone, stays expelled in later views, and no life of it comes back. Differences
+// and the whole view agree. The coordinator cannot be expelled.
+TEST(View, Expelled) {
+  View view;
+  Change first = change(0, 1);
+  add(first, 2, 2);
+  add(first, 3, 3);
+  ASSERT_TRUE(view.apply(first).ok());
+  Change second = change(1, 2);
+  second.add_expelled(3);
+  second.add_expelled(9);
+  ASSERT_TRUE(view.apply(second).ok());
+  ASSERT_TRUE(view.apply(change(2, 3)).ok());
+  EXPECT_EQ(view.expelled(), (std::set{NodeId(3), NodeId(9)}));
+  EXPECT_EQ(view.members().size(), 1u);
+  EXPECT_EQ(view.lives({NodeId(3), Incarnation(7)}).error().kind, ErrorKind::kRefused);
+  EXPECT_TRUE(view.lives({NodeId(4), Incarnation(7)}).ok());
+  View at_once;
+  ASSERT_TRUE(at_once.apply(view.whole()).ok());
+  EXPECT_EQ(at_once.bytes(), view.bytes());
+  Change back = change(3, 4);
+  add(back, 3, 8);
+  EXPECT_EQ(view.apply(back).error().kind, ErrorKind::kBadData);
+  Change coordinator = change(3, 4);
+  coordinator.add_expelled(1);
+  EXPECT_EQ(view.apply(coordinator).error().kind, ErrorKind::kBadData);
+}
+
 // Claim: only the next difference, or a whole view of a later epoch, follows.
 TEST(View, KnowsWhatFollows) {
   View view;

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is in a run: tokens of some uses, nodes that are expelled."""
+
+import signal
+import unittest
+
+from fleet import Fleet, by_name
+from ports import address_of_its_own
+
+
+class Uses(unittest.TestCase):
+    # A token of two uses lets two machines in. The third one is told why not, also after the coordinator was killed.
+    # The two need no token to come back.
+    def test_a_token_of_two_uses(self):
+        fleet = Fleet(self)
+        leader = fleet.lead("--listen", address_of_its_own())
+        made = fleet.ask("token", "create", fleet.run, "--uses", 2, "--note", "two")
+        self.assertEqual(made.status, 0, made.err)
+        fleet.token = made.out.split()[-1]
+        for name in "ab":
+            fleet.join(name)
+        fleet.wait_for_members(2)
+
+        def expect_no_use():
+            third = fleet.join("c").finish()
+            self.assertEqual(third.status, 4, third.err)
+            self.assertIn("no uses left", third.err)
+            self.assertIn("it has let in 2 nodes", third.err)
+            self.assertIn("gossamer token create", third.err)
+
+        expect_no_use()
+        (listed,) = (one for one in fleet.ask("token", "list", fleet.run, "--json").json_lines() if one["note"] == "two")
+        self.assertEqual(listed["uses"], 2)
+        members = fleet.wait_for_members(2)["members"]
+        self.assertEqual({one["token"] for one in members}, {listed["id"]})
+        leader.signal(signal.SIGKILL)
+        leader.finish()
+        fleet.lead("--resume")
+        expect_no_use()
+        fleet.members["a"].signal(signal.SIGKILL)
+        fleet.members["a"].finish()
+        fleet.join("a")
+        fleet.wait_for_members(2)
+
+    # Without --uses a token lets in as many machines as the run waits for. Wrong numbers are named.
+    def test_default(self):
+        fleet = Fleet(self)
+        fleet.lead("--listen", "127.0.0.1:0", "--first", 3)
+        made = fleet.ask("token", "create", fleet.run, "--note", "some")
+        self.assertEqual(made.status, 0, made.err)
+        self.assertIn("3 nodes", made.err)
+        listed = fleet.ask("token", "list", fleet.run, "--json").json_lines()
+        self.assertEqual({one["note"]: one["uses"] for one in listed}, {"printed at the start": None, "some": 3})
+        for wrong in (0, "x", -1):
+            done = fleet.ask("token", "create", fleet.run, "--uses", wrong)
+            self.assertEqual(done.status, 2, done.err)
+            self.assertIn("--uses", done.err)
+
+
+class Expelled(unittest.TestCase):
+    def expect_expelled(self, fleet, name, *, again=True):
+        """The member has ended with a status and a sentence, and does not come back."""
+        for _ in range(2 if again else 1):
+            done = fleet.members[name].finish()
+            self.assertEqual(done.status, 4, done.err)
+            self.assertIn("this node was expelled from the run", done.err)
+            if again:
+                fleet.join(name)
+                again = False
+
+    # A node is expelled while all work. The others go on. It ends with status 4, and comes back neither with its
+    # certificate nor with its token, also before a coordinator that was started again.
+    def test_a_node_that_works(self):
+        fleet = Fleet(self)
+        leader = fleet.lead("--listen", address_of_its_own())
+        for name in "abc":
+            fleet.join(name)
+        before = by_name(fleet.wait_for_members(3))
+        node = before["b"]["node"]
+        token = fleet.token
+        done = fleet.ask("node", "expel", fleet.run, node)
+        self.assertEqual(done.status, 0, done.err)
+        self.assertIn(f"node {node} is expelled", done.out)
+        self.assertIn(f"token {before['b']['token']} joins nobody any more", done.out)
+        self.expect_expelled(fleet, "b")
+        status = fleet.wait_for_members(2)
+        self.assertEqual(status["expelled"], [node])
+        self.assertEqual({name: one["incarnation"] for name, one in by_name(status).items()},
+                         {name: before[name]["incarnation"] for name in "ac"})  # fmt: skip
+        fleet.wait_for_steps(status["step"])
+        self.assertIn(f"expelled: node {node}\n", fleet.ask("status", fleet.run).out)
+        self.assertIn(("expelled", node), {(one["event"], one["node"]) for one in fleet.events()})
+        other = fleet.ask("join", fleet.address, "--token", token, "--dir", fleet.path("b2"))
+        self.assertEqual(other.status, 4, other.err)
+        self.assertIn("was revoked", other.err)
+        seen = fleet.ask("status", fleet.address, "--dir", fleet.path("b"))
+        self.assertEqual(seen.status, 4, seen.err)
+        self.assertIn("expelled", seen.err)
+
+        leader.signal(signal.SIGKILL)
+        leader.finish()
+        fleet.lead("--resume")
+        fleet.join("b")
+        self.expect_expelled(fleet, "b", again=False)
+        self.assertEqual(fleet.wait_for_members(2)["expelled"], [node])
+
+    # All nodes that a token let in are expelled together. Those of another token go on.
+    def test_all_nodes_of_a_token(self):
+        fleet = Fleet(self)
+        fleet.lead("--listen", address_of_its_own())
+        fleet.join("a")
+        made = fleet.ask("token", "create", fleet.run, "--uses", 9)
+        fleet.token = made.out.split()[-1]
+        for name in "bc":
+            fleet.join(name)
+        members = by_name(fleet.wait_for_members(3))
+        token = members["b"]["token"]
+        self.assertNotEqual(members["a"]["token"], token)
+        done = fleet.ask("node", "expel", fleet.run, "--token", token)
+        self.assertEqual(done.status, 0, done.err)
+        for name in "bc":
+            self.expect_expelled(fleet, name)
+        status = fleet.wait_for_members(1)
+        self.assertEqual(status["expelled"], sorted(members[name]["node"] for name in "bc"))
+        fleet.wait_for_steps(status["step"])
+        self.assertIsNone(fleet.members["a"].process.poll())
+        states = {one["id"]: one["state"] for one in fleet.ask("token", "list", fleet.run, "--json").json_lines()}
+        self.assertEqual(sorted(states.values()), ["good", "revoked"])
+        self.assertEqual(states[token], "revoked")
+
+    # Words that mean no node are refused, and expel nobody.
+    def test_wrong_words(self):
+        fleet = Fleet(self)
+        leader = fleet.lead("--listen", address_of_its_own())
+        fleet.join("a")
+        fleet.wait_for_members(1)
+        for words, part in (
+            (["77"], "no node has this number"),
+            (["1"], "N"),
+            (["x"], "N"),
+            (["--token", "0123456789abcdef"], "no token of this id"),
+            (["2", "--token", "0123456789abcdef"], "a node and a token"),
+            ([], "no node is named"),
+        ):
+            done = fleet.ask("node", "expel", fleet.run, *words)
+            self.assertEqual(done.status, 2, f"{words}: {done.err}")
+            self.assertIn(part, done.err)
+        of_node = fleet.ask("node", "expel", fleet.path("a"), "2")
+        self.assertEqual(of_node.status, 2, of_node.err)
+        self.assertEqual(fleet.wait_for_members(1)["expelled"], [])
+        leader.signal(signal.SIGINT)
+        leader.finish()
+        away = fleet.ask("node", "expel", fleet.run, "2")
+        self.assertEqual(away.status, 1, away.err)
+
+
+if __name__ == "__main__":
+    unittest.main()
