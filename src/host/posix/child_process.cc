@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <climits>
 #include <cstdlib>
 #include <ctime>
+#include <string_view>
 
 #include "base/check.h"
 #include "host/system/descriptor.h"
@@ -62,6 +64,17 @@ std::vector<std::string> environment_with(const std::vector<std::pair<std::strin
   _exit(kNotStarted);
 }
 
+// A file of an earlier process goes first, and so does what another user of this machine has put there. A
+// device stays.
+Result<Descriptor> open_output(const std::string& path) {
+  constexpr std::string_view kWhat = "cannot write";
+  struct stat there{};
+  if (::lstat(path.c_str(), &there) == 0 && S_ISCHR(there.st_mode))
+    return open_descriptor(path, kWhat, O_WRONLY | O_NOFOLLOW);
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return system_error(path, kWhat, errno);
+  return open_descriptor(path, kWhat, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_APPEND, kPrivate);
+}
+
 }  // namespace
 
 std::string own_program() {
@@ -74,8 +87,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(const Options& options
   if (::access(options.program.c_str(), X_OK) != 0) return system_error(options.program, "cannot run", errno);
   const auto input = open_descriptor("/dev/null", "cannot open", O_RDONLY);
   if (!input.ok()) return input.error();
-  const auto output =
-      open_descriptor(options.output, "cannot write", O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, kPrivate);
+  const auto output = open_output(options.output);
   if (!output.ok()) return output.error();
   std::vector<std::string> words = {options.program};
   words.insert(words.end(), options.arguments.begin(), options.arguments.end());

@@ -52,6 +52,29 @@ TEST(ChildProcess, RunsAndIsHeard) {
   EXPECT_EQ(facts.st_mode & 0777U, 0600U);
 }
 
+// What is in the place of the child's file goes first: the output of an earlier child, and the link of
+// another user of this machine, which leads nowhere then.
+TEST(ChildProcess, ItsFileIsNew) {
+  const std::string output = scratch("planted");
+  const std::string target = scratch("target");
+  static_cast<void>(::unlink(output.c_str()));
+  std::ofstream(target) << "of another user";
+  ASSERT_EQ(::symlink(target.c_str(), output.c_str()), 0);
+  const auto text = [](const std::string& path) {
+    std::ifstream file(path);
+    return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  };
+  for (const char* word : {"first", "second"}) {
+    wait_for(*shell(std::string("echo ") + word, output));
+    EXPECT_EQ(text(output), std::string(word) + "\n");
+    EXPECT_EQ(text(target), "of another user");
+    struct stat facts{};
+    ASSERT_EQ(::lstat(output.c_str(), &facts), 0);
+    EXPECT_TRUE(S_ISREG(facts.st_mode));
+    EXPECT_EQ(facts.st_mode & 0777U, 0600U);
+  }
+}
+
 // A signal that ends the child is told as one, as a shell does.
 TEST(ChildProcess, TellsOfASignal) {
   const auto child = shell("kill -TERM $$");

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/posix/sqlite_database.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <utility>
@@ -45,6 +47,14 @@ Error sqlite_error(sqlite3* database, const std::string& path, std::string_view 
     error.fix = "see to the file and its disk, then try again";
   }
   return error;
+}
+
+// Makes an empty file that only its owner can read: the library would make one that the user's umask allows
+// others to read. Its log gets the same mode. A file that is there stays as it is, and failures are for the
+// library to tell.
+void make_private(const std::string& path) {
+  constexpr unsigned kOwnersFile = S_IRUSR | S_IWUSR;
+  static_cast<void>(open_descriptor(path, "", O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, kOwnersFile));
 }
 
 }  // namespace
@@ -98,6 +108,7 @@ void SqliteDatabase::Close::operator()(sqlite3* database) const {
 Result<SqliteDatabase> SqliteDatabase::open(const std::string& path, Access access) {
   const int flags =
       access == Access::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  if (access == Access::kCreate) make_private(path);
   sqlite3* raw = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &raw, flags | SQLITE_OPEN_EXRESCODE, nullptr);
   CHECK(raw != nullptr, code);

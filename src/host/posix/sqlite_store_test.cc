@@ -13,6 +13,7 @@
 #include <sqlite3.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -105,6 +106,22 @@ class SqliteStoreTest : public ::testing::Test {
   std::string directory_;
   std::string path_;
 };
+
+// Nobody but its owner can read a new store, its log and its shared memory, whatever the user's umask.
+TEST_F(SqliteStoreTest, IsForItsOwnerAlone) {
+  const mode_t before = ::umask(0);
+  {
+    SqliteStore store(path_);
+    static_cast<void>(lead(store));
+    ASSERT_TRUE(put(store, "key", "value").ok());
+    for (const char* suffix : {"", "-wal", "-shm", ".lock"}) {
+      struct stat facts{};
+      ASSERT_EQ(::stat((path_ + suffix).c_str(), &facts), 0) << suffix;
+      EXPECT_EQ(facts.st_mode & 0777U, 0600U) << suffix;
+    }
+  }
+  ::umask(before);
+}
 
 // Whatever moment a process is killed at (SIGKILL), every commit that was answered is there, a later one
 // whole or not at all.
