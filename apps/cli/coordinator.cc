@@ -37,6 +37,7 @@ struct CoordinatorFlags {
   std::string advertise;
   std::vector<std::string> standbys;
   std::string first;
+  std::string certificates = "7d";
   bool resume = false;
 };
 
@@ -83,6 +84,10 @@ Parser make_coordinator_parser(const commands::EngineList& engines, const Comman
   parser.add_flag("--resume", flags.resume, "lead the run in DIR again, or start one if there is none");
   parser.add_option("--first", flags.first, "members that must have come before work begins; default 1")
       .type_name("N");
+  parser
+      .add_option("--certificates", flags.certificates,
+                  "how long a node's certificate holds, and so how long it may be away; default 7d")
+      .type_name("TIME");
   add_report(parser, flags.report);
   add_quiet(parser, flags.common);
   return parser;
@@ -118,6 +123,9 @@ Result<node::CoordinatorOptions> coordinator_options(Context& context, const Coo
   const auto report = report_options(context, flags.report);
   if (!report.ok()) return report.error();
   options.report = *report;
+  const auto certificates = parse_seconds(flags.certificates, "--certificates");
+  if (!certificates.ok()) return certificates.error();
+  options.certificate_seconds = *certificates;
   if (!flags.listen.empty()) {
     auto listen = parse_at(flags.listen, "--listen");
     if (!listen.ok()) return listen.error();

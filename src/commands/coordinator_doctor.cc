@@ -134,7 +134,7 @@ bool check_clocks(const Clocks& clocks, std::vector<Finding>& findings) {
         finding("clocks", Health::kGood, fmt::format("agree within {:.0f} s", kClockAdvice), ""));
     if (!held.empty()) {
       findings.push_back(finding("certificate", Health::kBad, "outdated: it is " + here + held,
-                                 "start a new run: the certificates of a run are not renewed"));
+                                 "start the coordinator again with --resume, which renews it"));
     }
   } else if (!held.empty()) {
     findings.push_back(finding("clocks", Health::kBad, here + " here" + held, kSet));

@@ -174,14 +174,15 @@ Result<void> CoordinatorNode::prepare() {
   }
   lock_ = std::move((*own).lock);
   const double now = host_.clock.wall_seconds();
-  auto credentials = *known ? load_run_credentials(host_.disk, directory, now)
-                            : create_run_credentials(host_.disk, directory, to_hex(random_bytes(8)),
-                                                     {.now_seconds = now, .days = kCertificateDays});
+  auto credentials = *known
+                         ? load_run_credentials(host_.disk, directory, now)
+                         : create_run_credentials(host_.disk, directory, to_hex(random_bytes(8)), validity());
   if (!credentials.ok()) return credentials.error();
   new_run_ = !*known;
   const auto before = load_address(host_.disk, directory);
   own_.led = before.ok() && before->led;
-  credentials_ = std::move(*credentials);
+  credentials_ = {*std::move(credentials), {}};
+  credentials_.renewal = Renewal(credentials_.own.credentials.certificate);
   log_.name(credentials_.own.run, cluster::kCoordinatorNode);
   return {};
 }
@@ -358,8 +359,22 @@ void CoordinatorNode::show_metrics() {
   metrics_->show(coordinator_metrics(owner, *process_, store_fails_.has_value()), loop_.now());
 }
 
+// A failure is no reason to stop: the certificate holds for about as long again, and the next attempt
+// follows.
+void CoordinatorNode::renew_own_in_time() {
+  const double now = host_.clock.wall_seconds();
+  if (!credentials_.renewal.due(now)) return;
+  credentials_.renewal.attempt(now);
+  auto renewed = renew_own(host_.disk, options_.directory, credentials_, validity());
+  if (renewed.ok()) renewed = network_->renew(credentials_.own.credentials);
+  if (!renewed.ok()) return remark(LogLevel::kWarning, renewed.error().message());
+  credentials_.renewal = Renewal(credentials_.own.credentials.certificate);
+  log("renewed", {cluster::kCoordinatorNode, {}}, "its own certificate");
+}
+
 std::optional<Instant> CoordinatorNode::work() {
   process_->tick(loop_.now());
+  renew_own_in_time();
   answer_early_questions();
   if (auto call = process_->next_call(loop_.now())) {
     call_ = call->index();
@@ -367,6 +382,7 @@ std::optional<Instant> CoordinatorNode::work() {
   }
   tell_events();
   std::optional<Instant> wake = process_->next_wakeup();
+  wake = sooner(wake, loop_.now() + credentials_.renewal.look_again_in(host_.clock.wall_seconds()));
   if (companion_ != nullptr) {
     wake = sooner(wake, companion_->tick());
     for (const std::string& text : companion_->take_remarks()) remark(LogLevel::kWarning, text);

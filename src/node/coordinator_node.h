@@ -23,6 +23,7 @@
 #include "cluster/control/workload.h"
 #include "node/accompanied.h"
 #include "node/admission/credentials.h"
+#include "node/admission/renewal.h"
 #include "node/coordinator_options.h"
 #include "node/event_loop.h"
 #include "node/metrics_endpoint.h"
@@ -35,9 +36,6 @@
 #include "run/node_host.h"
 
 namespace gossamer::node {
-
-// How long all certificates of a run hold.
-inline constexpr int kCertificateDays = 3650;
 
 class CoordinatorNode {
  public:
@@ -89,6 +87,11 @@ class CoordinatorNode {
   void on_stop(const host::Asked& asked);
   void on_tokens(const host::Asked& asked);
   void on_expel(const host::Asked& asked);
+  void on_renew(const host::Asked& asked);
+  void renew_own_in_time();
+  [[nodiscard]] host::Validity validity() const {
+    return {.now_seconds = host_.clock.wall_seconds(), .days = 0, .seconds = options_.certificate_seconds};
+  }
   [[nodiscard]] Result<std::vector<NodeId>> meant(const ExpelWish& wish) const;
   void share_tokens_once();
   [[nodiscard]] Result<void> may_see(const host::Asked& asked);
@@ -102,7 +105,10 @@ class CoordinatorNode {
   const run::NodeHost host_;
   const CoordinatorOptions options_;
   cluster::Workload& workload_;
-  RunCredentials credentials_;
+  struct Own : RunCredentials {
+    Renewal renewal;
+  };
+  Own credentials_;
   cluster::TokenBook tokens_;
   NodeLog log_;
   EventLoop loop_;
@@ -125,7 +131,7 @@ class CoordinatorNode {
   // Threads of these objects post to the loop, so they end first.
   std::unique_ptr<Accompanied> companion_;
   std::unique_ptr<StoreThread> store_;
-  std::unique_ptr<host::Network> network_;
+  std::unique_ptr<host::RenewableNetwork> network_;
 };
 
 }  // namespace gossamer::node

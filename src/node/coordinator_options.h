@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "base/ids.h"
 #include "cluster/membership/track.h"
 #include "host/api/endpoint.h"
+#include "node/admission/credentials.h"
 #include "node/companion.h"
 #include "node/report_options.h"
 #include "run/lead_file.h"
@@ -39,6 +41,7 @@ struct CoordinatorOptions {
   std::vector<cluster::TrackId> tracks = {};
   std::optional<StepNumber> steps = {};  // of the run, where it has an end
   std::string program;
+  std::int64_t certificate_seconds = kCertificateSeconds;  // how long nodes' certificates hold
   ReportOptions report;
   MakeCompanion make_companion = {};  // may be empty
 };

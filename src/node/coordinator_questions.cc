@@ -61,7 +61,7 @@ void CoordinatorNode::on_asked(const host::Asked& asked) {
   if (process_->beginning()) return ask_again_later(asked);
   const bool ours = asked.method == cluster::kEnrollMethod || asked.method == kStatusMethod ||
                     asked.method == kStopMethod || asked.method == kTokensMethod ||
-                    asked.method == kExpelMethod;
+                    asked.method == kExpelMethod || asked.method == cluster::kRenewMethod;
   if (!ours) return process_->on(asked, loop_.now());
   if (process_->coordinator() == nullptr) return on_standby(asked);
   const auto node = certified_node(asked.peer.certificate);
@@ -72,6 +72,7 @@ void CoordinatorNode::on_asked(const host::Asked& asked) {
   if (asked.method == kStatusMethod) return on_status(asked);
   if (asked.method == kTokensMethod) return on_tokens(asked);
   if (asked.method == kExpelMethod) return on_expel(asked);
+  if (asked.method == cluster::kRenewMethod) return on_renew(asked);
   on_stop(asked);
 }
 
@@ -98,8 +99,7 @@ void CoordinatorNode::on_enroll(const host::Asked& asked) {
   }
   process_->coordinator()->give_node(
       request->token(), now, [this, identity, request = *request, question = asked.question](NodeId node) {
-        const auto signer = signer_of(credentials_.authority,
-                                      {.now_seconds = host_.clock.wall_seconds(), .days = kCertificateDays});
+        const auto signer = signer_of(credentials_.authority, validity());
         const auto admitted = cluster::admit(request, node, identity, signer);
         log(admitted.ok() ? "enrolled" : "enrol_refused", {node, {}},
             admitted.ok() ? "with token " + request.token() : admitted.error().message());
@@ -139,6 +139,20 @@ void CoordinatorNode::on_stop(const host::Asked& asked) {
   process_->coordinator()->stop(
       "somebody ran 'gossamer stop'", loop_.now(),
       [this, question = asked.question] { network_->answer(question, std::string()); });
+}
+
+// The name is that of the certificate which the asker has shown, whatever its request says.
+void CoordinatorNode::on_renew(const host::Asked& asked) {
+  const auto node = certified_node(asked.peer.certificate);
+  if (!node || *node == cluster::kCoordinatorNode) {
+    return network_->answer(asked.question, Error{.kind = ErrorKind::kRefused,
+                                                  .what = "only a node's certificate is renewed",
+                                                  .got = asked.peer.certificate,
+                                                  .expected = "node-N"});
+  }
+  auto renewed = cluster::renew(asked.body, *node, signer_of(credentials_.authority, validity()));
+  if (renewed.ok()) log("renewed", {*node, {}}, "its certificate");
+  network_->answer(asked.question, std::move(renewed));
 }
 
 // The nodes that a wish means. Numbers that no node has are refused: a later node would get one.

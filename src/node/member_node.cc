@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/node_name.h"
+#include "cluster/admission/enrolment.h"
 #include "cluster/admission/token.h"
+#include "cluster/admission/token_book.h"
 #include "host/grpc/certificates.h"
 #include "host/grpc/network.h"
 #include "host/posix/route.h"
@@ -60,6 +63,7 @@ Result<void> MemberNode::prepare() {
   if (!known.ok()) return known.error();
   auto become = *known ? resume(token) : enroll_with(token);
   if (!become.ok()) return become;
+  renewing_.when = Renewal(membership_.credentials.certificate);
   log_.name(membership_.run, membership_.node);
   return keep_address(host_.disk, directory, {.coordinator = options_.coordinator, .others = others_});
 }
@@ -67,7 +71,10 @@ Result<void> MemberNode::prepare() {
 Result<void> MemberNode::resume(const std::optional<cluster::Token>& token) {
   const std::string& directory = options_.directory.path;
   auto kept = load_membership(host_.disk, directory, host_.clock.wall_seconds());
-  if (!kept.ok()) return kept.error();
+  if (!kept.ok()) {
+    const auto over = membership_over(host_.disk, directory, host_.clock.wall_seconds());
+    return over ? enroll_anew(token, *over) : kept.error();
+  }
   if ((*kept).node == cluster::kCoordinatorNode) {
     return Error{.kind = ErrorKind::kUsage,
                  .where = directory,
@@ -76,15 +83,8 @@ Result<void> MemberNode::resume(const std::optional<cluster::Token>& token) {
                  .fix = "give --dir another directory, or leave it out"};
   }
   const std::string& authority = (*kept).credentials.authority;
-  const auto fingerprint = host::fingerprint(authority);
-  if (!fingerprint.ok()) return fingerprint.error();
-  if (token && token->authority != *fingerprint) {
-    return Error{.kind = ErrorKind::kRefused,
-                 .where = directory,
-                 .what = "this node is of another run than the token",
-                 .got = "credentials of run " + (*kept).run,
-                 .expected = "credentials of the token's run, or none",
-                 .fix = "give --dir another directory"};
+  if (token) {
+    if (auto same = is_of_run(authority, *token); !same.ok()) return same;
   }
   // The file is only a hint. Without it, there is the coordinator that the user named.
   if (const auto before = load_address(host_.disk, directory); before.ok()) {
@@ -100,6 +100,74 @@ Result<void> MemberNode::resume(const std::optional<cluster::Token>& token) {
     log_.remark(LogLevel::kWarning, {}, fmt::format("{}; trying on", served.error().message()));
   }
   membership_ = std::move(*kept);
+  return {};
+}
+
+Result<void> MemberNode::is_of_run(const std::string& authority, const cluster::Token& token) {
+  const auto fingerprint = host::fingerprint(authority);
+  if (!fingerprint.ok()) return fingerprint.error();
+  if (token.authority == *fingerprint) return {};
+  return Error{.kind = ErrorKind::kRefused,
+               .where = options_.directory.path,
+               .what = "this node is of another run than the token",
+               .got = "credentials of a run with the authority " + *fingerprint,
+               .expected = "credentials of the token's run, or none",
+               .fix = "give --dir another directory"};
+}
+
+// The certificate of this node has ended. With a token of its run it becomes another node.
+Result<void> MemberNode::enroll_anew(const std::optional<cluster::Token>& token, const Error& over) {
+  if (!token) return over;
+  const auto authority = load_authority(host_.disk, options_.directory.path);
+  if (!authority.ok()) return authority.error();
+  if (auto same = is_of_run(*authority, *token); !same.ok()) return same;
+  log_.remark(LogLevel::kInfo, {}, over.what + "; joins as another node");
+  return enroll_with(token);
+}
+
+// Asks over a connection of its own with the present certificate. The coordinators are asked in turn, as one
+// may stand by.
+void MemberNode::renew_in_time() {
+  const double now = host_.clock.wall_seconds();
+  if (renewing_.asked || !renewing_.when.due(now)) return;
+  renewing_.when.attempt(now);
+  const auto request = host::request_for(membership_.credentials.key);
+  if (!request.ok()) return log_.remark(LogLevel::kWarning, epoch(), request.error().message());
+  std::vector<host::Endpoint> coordinators{options_.coordinator};
+  coordinators.insert(coordinators.end(), others_.begin(), others_.end());
+  const host::Endpoint& to = coordinators[renewing_.coordinator++ % coordinators.size()];
+  renewing_.asked = network_->ask(to, {.method = cluster::kRenewMethod,
+                                       .body = cluster::renew_request(*request),
+                                       .timeout = kLookTime,
+                                       .to = certificate_name(cluster::kCoordinatorNode)});
+}
+
+void MemberNode::on_renewed(const Result<std::string>& answer) {
+  renewing_.asked.reset();
+  const auto certificate = answer.ok() ? cluster::read_renew_answer(*answer) : answer;
+  const auto taken = certificate.ok() ? take_certificate(*certificate) : Result<void>(certificate.error());
+  if (taken.ok()) return log("renewed", "its certificate");
+  log_.remark(LogLevel::kWarning, epoch(),
+              fmt::format("the certificate is not renewed yet, and holds until {}: {}",
+                          cluster::utc_text(static_cast<std::int64_t>(renewing_.when.until())),
+                          taken.error().message()));
+}
+
+Result<void> MemberNode::take_certificate(const std::string& certificate) {
+  host::NetworkCredentials credentials = membership_.credentials;
+  credentials.certificate = certificate;
+  auto renewed = membership_of(std::move(credentials), host_.clock.wall_seconds());
+  if (!renewed.ok()) return renewed.error();
+  if (renewed->node != membership_.node) {
+    return Error{.kind = ErrorKind::kBadData,
+                 .what = "the new certificate is of another node",
+                 .got = certificate_name(renewed->node),
+                 .expected = certificate_name(membership_.node)};
+  }
+  if (auto kept = keep_membership(host_.disk, options_.directory.path, *renewed); !kept.ok()) return kept;
+  if (auto shown = network_->renew(renewed->credentials); !shown.ok()) return shown;
+  membership_ = *std::move(renewed);
+  renewing_.when = Renewal(certificate);
   return {};
 }
 
@@ -206,7 +274,11 @@ Result<void> MemberNode::listen(const MakeEngine& make_engine) {
   return {};
 }
 
-void MemberNode::on_network(host::NetworkEvent event) { process_->on(std::move(event), loop_.now()); }
+void MemberNode::on_network(host::NetworkEvent event) {
+  const auto* const answered = std::get_if<host::Answered>(&event);
+  if (answered != nullptr && renewing_.asked == answered->question) return on_renewed(answered->answer);
+  process_->on(std::move(event), loop_.now());
+}
 
 Epoch MemberNode::epoch() const {
   const bool lives = process_ != nullptr && process_->member() != nullptr;
@@ -275,6 +347,7 @@ void MemberNode::show_metrics() {
 std::optional<Instant> MemberNode::work(const host::PosixSignals& signals) {
   const Instant now = loop_.now();
   if (options_.towards && next_look_ <= now) look_for_address(now);
+  renew_in_time();
   process_->tick(now);
   engine_->tick(now);
   if (signals.stop_requested() && !drain_deadline_) {
@@ -298,6 +371,7 @@ std::optional<Instant> MemberNode::work(const host::PosixSignals& signals) {
   if (metrics_ != nullptr && metrics_->due() <= now) show_metrics();
   std::optional<Instant> wake = process_->next_wakeup();
   wake = sooner(wake, engine_->next_wakeup());
+  if (!renewing_.asked) wake = sooner(wake, now + renewing_.when.look_again_in(host_.clock.wall_seconds()));
   if (metrics_ != nullptr) wake = sooner(wake, metrics_->due());
   if (options_.towards) wake = sooner(wake, next_look_);
   return wake;

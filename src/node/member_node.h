@@ -20,6 +20,7 @@
 #include "cluster/control/member_process.h"
 #include "host/posix/signals.h"
 #include "node/admission/credentials.h"
+#include "node/admission/renewal.h"
 #include "node/aside_thread.h"
 #include "node/event_loop.h"
 #include "node/files/file_exchange.h"
@@ -74,6 +75,11 @@ class MemberNode {
 
   [[nodiscard]] Result<void> prepare();
   [[nodiscard]] Result<void> resume(const std::optional<cluster::Token>& token);
+  [[nodiscard]] Result<void> enroll_anew(const std::optional<cluster::Token>& token, const Error& over);
+  [[nodiscard]] Result<void> is_of_run(const std::string& authority, const cluster::Token& token);
+  void renew_in_time();
+  void on_renewed(const Result<std::string>& answer);
+  [[nodiscard]] Result<void> take_certificate(const std::string& certificate);
   [[nodiscard]] Result<void> enroll_with(const std::optional<cluster::Token>& token);
   [[nodiscard]] Result<void> listen(const MakeEngine& make_engine);
   [[nodiscard]] Result<membership::Listening> open_ports(const std::string& advertise);
@@ -92,6 +98,12 @@ class MemberNode {
   const run::NodeHost host_;
   const MemberOptions options_;
   Membership membership_;
+  struct Renewing {
+    Renewal when;
+    std::optional<host::QuestionId> asked = {};  // while nobody has answered
+    std::size_t coordinator = 0;                 // that is asked next
+  };
+  Renewing renewing_;
   std::vector<host::Endpoint> others_;  // coordinators beside the one that the user named
   struct Ports {
     std::uint16_t control = 0;
@@ -118,7 +130,7 @@ class MemberNode {
   double started_;  // seconds since 1970-01-01 UTC
   std::unique_ptr<MetricsEndpoint> metrics_;
   // The network's threads post to the loop, so it ends first.
-  std::unique_ptr<host::Network> network_;
+  std::unique_ptr<host::RenewableNetwork> network_;
 };
 
 }  // namespace gossamer::node

@@ -66,9 +66,9 @@ Result<void> expect_run(const host::Endpoint& at, const std::string& authority, 
 
 Result<std::string> make_token(const run::NodeHost& host, const std::string& directory,
                                const NewToken& wanted) {
-  const auto credentials = load_membership(host.disk, directory, host.clock.wall_seconds());
-  if (!credentials.ok()) return credentials.error();
-  const auto authority = host::fingerprint(credentials->credentials.authority);
+  const auto certificate = load_authority(host.disk, directory);
+  if (!certificate.ok()) return certificate.error();
+  const auto authority = host::fingerprint(*certificate);
   if (!authority.ok()) return authority.error();
   const cluster::Token token{.at = wanted.at,
                              .id = to_hex(random_bytes(cluster::kTokenIdBytes)),

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is in a run: tokens of some uses, nodes that are expelled."""
+"""Who is in a run, and for how long: tokens of some uses, nodes that are expelled, certificates that are renewed."""
 
 import signal
 import unittest
 
-from fleet import Fleet, by_name
+import program
+from fleet import Fleet, by_name, incarnations
 from ports import address_of_its_own
 
 
@@ -152,6 +153,60 @@ class Expelled(unittest.TestCase):
         leader.finish()
         away = fleet.ask("node", "expel", fleet.run, "2")
         self.assertEqual(away.status, 1, away.err)
+
+
+class Certificates(unittest.TestCase):
+    def certificate(self, fleet, directory):
+        with open(fleet.path(directory, "credentials", "certificate.pem"), encoding="utf-8") as file:
+            return file.read()
+
+    # Certificates of ten seconds are renewed by themselves, the coordinator's too, again and again. The run goes on, and
+    # nobody loses its life. A member that was away for longer is told so. With a token it comes back as another node.
+    def test_renewed_by_themselves(self):
+        fleet = Fleet(self)
+        fleet.lead("--listen", address_of_its_own(), "--certificates", "10s")
+        for name in "abc":
+            fleet.join(name)
+        before = fleet.wait_for_members(3)
+        fleet.members["c"].signal(signal.SIGKILL)
+        fleet.members["c"].finish()
+        alone = fleet.wait_for_members(2)
+        seen = {directory: {self.certificate(fleet, directory)} for directory in ("run", "a", "b")}
+        for _ in program.looks(90):
+            for directory, certificates in seen.items():
+                certificates.add(self.certificate(fleet, directory))
+            if all(len(certificates) > 5 for certificates in seen.values()):
+                break
+        self.assertEqual([name for name, all_of_it in seen.items() if len(all_of_it) <= 5], [])
+        after = fleet.wait_for_members(2)
+        self.assertEqual(incarnations(after), incarnations(alone))
+        self.assertGreater(after["step"], alone["step"])
+
+        away = fleet.ask("join", fleet.address, "--dir", fleet.path("c"))
+        self.assertEqual(away.status, 4, away.err)
+        self.assertIn("away for too long", away.err)
+        self.assertIn("gossamer token create", away.err)
+        fleet.join("c")
+        back = by_name(fleet.wait_for_members(3))
+        self.assertGreater(back["c"]["node"], by_name(before)["c"]["node"])
+
+    # A coordinator that was away for longer than its certificate held renews it when it starts. Tokens can be made
+    # meanwhile.
+    def test_a_coordinator_that_was_away(self):
+        fleet = Fleet(self)
+        leader = fleet.lead("--listen", address_of_its_own(), "--certificates", "2s")
+        leader.signal(signal.SIGKILL)
+        leader.finish()
+        before = self.certificate(fleet, "run")
+        for _ in program.looks(4):
+            pass
+        made = fleet.ask("token", "create", fleet.run, "--uses", 2)
+        self.assertEqual(made.status, 0, made.err)
+        fleet.token = made.out.split()[-1]
+        fleet.lead("--resume")
+        self.assertNotEqual(self.certificate(fleet, "run"), before)
+        fleet.join("a")
+        fleet.wait_for_members(1)
 
 
 if __name__ == "__main__":

@@ -80,4 +80,27 @@ Result<Enrolled> read_enroll_answer(const std::string& body) {
                   .wire = answer.wire()};
 }
 
+std::string renew_request(const std::string& request) {
+  wire::RenewRequest message;
+  message.set_request(request);
+  return message.SerializeAsString();
+}
+
+Result<std::string> renew(const std::string& body, NodeId node, const Signer& signer) {
+  wire::RenewRequest message;
+  if (!message.ParseFromString(body)) return bad("cannot read the request to renew a certificate");
+  auto certificate = signer(message.request(), certificate_name(node));
+  if (!certificate.ok()) return certificate.error();
+  wire::RenewAnswer answer;
+  answer.set_certificate(*std::move(certificate));
+  return answer.SerializeAsString();
+}
+
+Result<std::string> read_renew_answer(const std::string& body) {
+  wire::RenewAnswer answer;
+  if (!answer.ParseFromString(body) || answer.certificate().empty())
+    return bad("cannot read the answer to Renew");
+  return answer.certificate();
+}
+
 }  // namespace gossamer::cluster

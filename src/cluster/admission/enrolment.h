@@ -21,6 +21,7 @@
 namespace gossamer::cluster {
 
 inline constexpr const char* kEnrollMethod = "Enroll";
+inline constexpr const char* kRenewMethod = "Renew";
 
 // The link's wire versions that a program speaks, both included.
 struct WireRange {
@@ -73,5 +74,11 @@ struct Enrolled {
 };
 // The error is kBadData for a body that is no complete answer.
 [[nodiscard]] Result<Enrolled> read_enroll_answer(const std::string& body);
+
+// The question Renew, from both ends: another certificate for the key of a node, which its present
+// certificate names. The errors are kBadData, and the signer's.
+[[nodiscard]] std::string renew_request(const std::string& request);
+[[nodiscard]] Result<std::string> renew(const std::string& body, NodeId node, const Signer& signer);
+[[nodiscard]] Result<std::string> read_renew_answer(const std::string& body);
 
 }  // namespace gossamer::cluster

@@ -109,5 +109,18 @@ TEST_F(EnrolmentTest, Refusals) {
   for (const char* answer : {"", "\xff", "\x08\x01"}) EXPECT_FALSE(read_enroll_answer(answer).ok());
 }
 
+// A node that renews gets a certificate under its own number, whatever its request says. Other bytes are bad
+// data.
+TEST(Renewing, KeepsTheName) {
+  const Signer signer = [](const std::string& text, const std::string& name) {
+    return Result<std::string>(text + " signed for " + name);
+  };
+  const auto answer = renew(renew_request("REQUEST"), NodeId{7}, signer);
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(*read_renew_answer(*answer), "REQUEST signed for node-7");
+  EXPECT_EQ(renew("\xff", NodeId{7}, signer).error().kind, ErrorKind::kBadData);
+  for (const char* wrong : {"", "\xff"}) EXPECT_FALSE(read_renew_answer(wrong).ok());
+}
+
 }  // namespace
 }  // namespace gossamer::cluster

@@ -17,6 +17,8 @@
 namespace gossamer::host {
 namespace {
 
+constexpr std::time_t kDay = 24 * 60 * 60;
+
 using Key = std::unique_ptr<EVP_PKEY, FreeBy<EVP_PKEY_free>>;
 using Request = std::unique_ptr<X509_REQ, FreeBy<X509_REQ_free>>;
 using Store = std::unique_ptr<X509_STORE, FreeBy<X509_STORE_free>>;
@@ -59,6 +61,15 @@ bool add_extension(X509* certificate, X509* issuer, int kind, const std::string&
   return extension != nullptr && X509_add_ext(certificate, extension.get(), -1) == 1;
 }
 
+Result<std::string> request_by(EVP_PKEY* key) {
+  const Request request(X509_REQ_new());
+  const bool good = request != nullptr && X509_REQ_set_version(request.get(), X509_REQ_VERSION_1) == 1 &&
+                    X509_REQ_set_pubkey(request.get(), key) == 1 &&
+                    X509_REQ_sign(request.get(), key, EVP_sha256()) > 0;
+  if (!good) return failure("cannot make a certificate request");
+  return pem([&](BIO* bio) { return PEM_write_bio_X509_REQ(bio, request.get()); });
+}
+
 // A certificate with everything but extensions and the signature.
 Certificate blank(const std::string& name, EVP_PKEY* key, const Validity& validity) {
   Certificate certificate(X509_new());
@@ -69,14 +80,14 @@ Certificate blank(const std::string& name, EVP_PKEY* key, const Validity& validi
   const std::unique_ptr<BIGNUM, FreeBy<BN_free>> number(
       BN_bin2bn(serial.data(), static_cast<int>(serial.size()), nullptr));
   const auto now = static_cast<std::time_t>(validity.now_seconds);
-  constexpr std::time_t kDay = 24 * 60 * 60;
   X509_NAME* const subject = X509_get_subject_name(certificate.get());
   const auto* const text = reinterpret_cast<const unsigned char*>(name.data());
   const bool good =
       number != nullptr && X509_set_version(certificate.get(), X509_VERSION_3) == 1 &&
       BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate.get())) != nullptr &&
       ASN1_TIME_set(X509_getm_notBefore(certificate.get()), now - kDay) != nullptr &&
-      ASN1_TIME_set(X509_getm_notAfter(certificate.get()), now + validity.days * kDay) != nullptr &&
+      ASN1_TIME_set(X509_getm_notAfter(certificate.get()), now + validity.days * kDay + validity.seconds) !=
+          nullptr &&
       X509_NAME_add_entry_by_NID(subject, NID_commonName, MBSTRING_UTF8, const_cast<unsigned char*>(text),
                                  static_cast<int>(name.size()), -1, 0) == 1 &&
       X509_set_pubkey(certificate.get(), key) == 1;
@@ -108,14 +119,25 @@ Result<KeyAndCertificate> make_authority(const std::string& name, const Validity
 
 Result<KeyAndRequest> make_request() {
   const Key key = make_key();
-  const Request request(X509_REQ_new());
-  const bool good = key != nullptr && request != nullptr &&
-                    X509_REQ_set_version(request.get(), X509_REQ_VERSION_1) == 1 &&
-                    X509_REQ_set_pubkey(request.get(), key.get()) == 1 &&
-                    X509_REQ_sign(request.get(), key.get(), EVP_sha256()) > 0;
-  if (!good) return failure("cannot make a key and a certificate request");
-  return KeyAndRequest{.key = pem_of(key.get()),
-                       .request = pem([&](BIO* bio) { return PEM_write_bio_X509_REQ(bio, request.get()); })};
+  auto request = key == nullptr ? failure("cannot make a key") : request_by(key.get());
+  if (!request.ok()) return request.error();
+  return KeyAndRequest{.key = pem_of(key.get()), .request = *std::move(request)};
+}
+
+Result<std::string> request_for(const std::string& key) {
+  const Key read = read_key(key);
+  return read == nullptr ? failure("cannot read the key", ErrorKind::kBadData) : request_by(read.get());
+}
+
+Result<CertificateTime> time_of(const std::string& certificate) {
+  const Certificate read = read_certificate(certificate);
+  std::tm from{};
+  std::tm until{};
+  const bool good = read != nullptr && ASN1_TIME_to_tm(X509_get0_notBefore(read.get()), &from) == 1 &&
+                    ASN1_TIME_to_tm(X509_get0_notAfter(read.get()), &until) == 1;
+  if (!good) return failure("cannot read the certificate", ErrorKind::kBadData);
+  return CertificateTime{.signed_at = static_cast<double>(timegm(&from) + kDay),
+                         .until = static_cast<double>(timegm(&until))};
 }
 
 Result<std::string> sign_request(const KeyAndCertificate& authority, const std::string& request,

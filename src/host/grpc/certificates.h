@@ -10,6 +10,7 @@
 #include <openssl/types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "base/result.h"
@@ -27,17 +28,29 @@ struct KeyAndRequest {
   std::string request;
 };
 
-// Valid from a day before `now_seconds` (clocks differ) until `days` after it. Seconds since 1970-01-01 UTC.
+// Valid from a day before `now_seconds` (clocks differ) until `days` and `seconds` after it. Seconds since
+// 1970-01-01 UTC.
 struct Validity {
   double now_seconds = 0;
   int days = 365;
+  std::int64_t seconds = 0;
 };
+
+// When a certificate was signed and until when it holds, in seconds since 1970-01-01 UTC.
+struct CertificateTime {
+  double signed_at = 0;
+  double until = 0;
+};
+// kBadData for what is no certificate.
+[[nodiscard]] Result<CertificateTime> time_of(const std::string& certificate);
 
 // A new authority. `name` becomes its common name.
 [[nodiscard]] Result<KeyAndCertificate> make_authority(const std::string& name, const Validity& validity);
 
 // A new key, and a request for a certificate for it.
 [[nodiscard]] Result<KeyAndRequest> make_request();
+// A request for another certificate for a key that there is already. kBadData for what is no key.
+[[nodiscard]] Result<std::string> request_for(const std::string& key);
 
 // A certificate for the key in `request`, under the common name `name` (letters, digits and '-') and the DNS
 // names kCertificateHost and certificate_host(name). Names that the request itself gives are ignored. The

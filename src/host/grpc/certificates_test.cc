@@ -75,6 +75,28 @@ TEST(Certificates, CredentialsFit) {
   }
 }
 
+// A key may have a second certificate, and it says how long it holds.
+TEST(Certificates, AnotherForTheSameKey) {
+  const auto authority = make_authority("run-1", kValid);
+  const auto own = make_request();
+  const auto request = request_for(own->key);
+  ASSERT_TRUE(request.ok()) << request.error().message();
+  const Validity seconds{.now_seconds = kValid.now_seconds + 5, .days = 0, .seconds = 20};
+  const auto certificate = sign_request(*authority, *request, "node-17", seconds);
+  ASSERT_TRUE(certificate.ok());
+  const NetworkCredentials credentials{
+      .authority = authority->certificate, .certificate = *certificate, .key = own->key};
+  EXPECT_EQ(check_credentials(credentials, kValid.now_seconds)->own, "node-17");
+  EXPECT_TRUE(check_credentials(credentials, kValid.now_seconds + 24).ok());
+  EXPECT_FALSE(check_credentials(credentials, kValid.now_seconds + 26).ok());
+  const auto time = time_of(*certificate);
+  ASSERT_TRUE(time.ok());
+  EXPECT_EQ(time->signed_at, kValid.now_seconds + 5);
+  EXPECT_EQ(time->until, kValid.now_seconds + 25);
+  EXPECT_EQ(time_of("garbage").error().kind, ErrorKind::kBadData);
+  EXPECT_EQ(request_for("garbage").error().kind, ErrorKind::kBadData);
+}
+
 // Secrets have the size asked for and differ.
 TEST(Certificates, Secrets) {
   EXPECT_EQ(random_secret(32)->size(), 32U);

@@ -14,6 +14,8 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
+#include <future>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -25,6 +27,7 @@
 #include "host/grpc/questions.h"
 #include "host/grpc/socket_options.h"
 #include "host/grpc/stream.h"
+#include "host/posix/blocked_signals.h"
 #include "host/posix/door/descriptors.h"
 #include "host/posix/door/door.h"
 #include "host/posix/door/listening.h"
@@ -48,10 +51,13 @@ constexpr int kGatheredBytes = 256 << 10;
 
 std::string method_of(Lane lane) { return fmt::format("/gossamer.Link/{}", name(lane)); }
 
-class GrpcNetwork final : public Network {
+class GrpcNetwork final : public RenewableNetwork {
  public:
   GrpcNetwork(std::optional<NetworkCredentials> credentials, NetworkSink sink)
-      : credentials_(std::move(credentials)), sink_(std::move(sink)), questions_(sink_, numbers_) {
+      : secured_(credentials.has_value()),
+        credentials_(std::move(credentials)),
+        sink_(std::move(sink)),
+        questions_(sink_, numbers_) {
     if (credentials_ && credentials_->of_stranger())
       strangers_questions_ = std::make_unique<StrangerQuestions>(*credentials_, sink_);
     // What gRPC would log arrives as an error's text; on stderr it would stand beside no run, node or peer.
@@ -69,34 +75,49 @@ class GrpcNetwork final : public Network {
   void close(ConnectionId connection) override;
   [[nodiscard]] QuestionId ask(const Endpoint& to, Question question) override;
   void answer(QuestionId question, Result<std::string> answer) override;
+  [[nodiscard]] Result<void> renew(NetworkCredentials credentials) override;
 
  private:
   using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
+  struct Port;
   // Turns calls to one listening port into connections and questions.
   class Service final : public grpc::CallbackGenericService {
    public:
-    Service(GrpcNetwork& network, Lane lane) : network_(network), lane_(lane) {}
+    Service(GrpcNetwork& network, const Port& port) : network_(network), port_(port) {}
     grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
-      network_.door_now_.load()->shown(door_number, context->peer());
-      return network_.accept(context, lane_);
+      network_.door_now_.load()->shown(port_.door_number, context->peer());
+      return network_.accept(context, port_.lane);
     }
-    // The listener's number at the door; written before the first connection.
-    std::atomic<std::uint64_t> door_number = 0;
 
    private:
     GrpcNetwork& network_;
-    Lane lane_;
+    const Port& port_;
   };
+  // A server of one listening port. Its certificate is for ever, so each renewal makes another.
   struct Listener {
     std::unique_ptr<Service> service;
     std::shared_ptr<Acceptor> acceptor;
     std::unique_ptr<grpc::Server> server;
   };
+  // A listening port, whose connections go to the newest of its servers.
+  struct Port {
+    explicit Port(Lane its) : lane(its) {}
+    const Lane lane;
+    std::atomic<std::uint64_t> door_number = 0;
+    std::mutex mutex;
+    std::shared_ptr<Acceptor> newest;   // guarded by the mutex
+    std::deque<Listener> servers = {};  // of listen(), renew() and the destructor alone; the newest last
+  };
 
   grpc::ServerGenericBidiReactor* accept(grpc::GenericCallbackServerContext* context, Lane lane);
   [[nodiscard]] std::shared_ptr<grpc::ServerCredentials> server_credentials() const;
   [[nodiscard]] Result<void> open_door();
-  [[nodiscard]] Listener make_listener(Lane lane);
+  [[nodiscard]] Listener make_listener(const Port& port);
+  void retire(Listener listener);
+  [[nodiscard]] std::optional<NetworkCredentials> credentials() const {
+    const std::lock_guard lock(credentials_mutex_);
+    return credentials_;
+  }
   struct ChannelUse {
     Lane lane = Lane::kControl;
     int most_received = kMaxMessageBytes;
@@ -111,14 +132,18 @@ class GrpcNetwork final : public Network {
   [[nodiscard]] std::shared_ptr<Stream> add(std::string where, Last last);
 
   std::shared_ptr<PollerHold> hold_;  // first: it has the last channel
-  const std::optional<NetworkCredentials> credentials_;
+  const bool secured_;
+  mutable std::mutex credentials_mutex_;
+  std::optional<NetworkCredentials> credentials_;  // guarded by credentials_mutex_
   const NetworkSink sink_;
   QuestionNumbers numbers_ = 0;
   GrpcQuestions questions_;
   std::unique_ptr<StrangerQuestions> strangers_questions_;  // where this process is a stranger
-  std::mutex door_mutex_;                                   // of the next; taken by listen() alone
-  std::unique_ptr<Door> door_;             // made before the first listener, and kept behind the last
-  std::atomic<Door*> door_now_ = nullptr;  // the same, for any thread
+  std::mutex door_mutex_;                                   // of the next two; taken by listen() and renew()
+  std::unique_ptr<Door> door_;                // made before the first listener, and kept behind the last
+  std::vector<std::unique_ptr<Port>> ports_;  // used without the mutex by the destructor
+  std::vector<std::future<void>> retiring_;   // of renew() and the destructor
+  std::atomic<Door*> door_now_ = nullptr;     // the same, for any thread
 
   std::mutex mutex_;
   std::condition_variable all_finished_;
@@ -126,7 +151,6 @@ class GrpcNetwork final : public Network {
   bool ending_ = false;
   ConnectionId last_;
   std::map<ConnectionId, std::shared_ptr<GrpcStream>> streams_;
-  std::vector<Listener> listeners_;
   std::vector<std::shared_ptr<void>> remains_;  // of finished streams, freed on users' threads
 };
 
@@ -149,26 +173,28 @@ std::shared_ptr<Stream> GrpcNetwork::add(std::string where, Last last) {
 }
 
 GrpcNetwork::~GrpcNetwork() {
-  std::vector<Listener> listeners;
   std::vector<std::shared_ptr<GrpcStream>> streams;
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
-    listeners.swap(listeners_);
     for (const auto& [id, stream] : streams_) streams.push_back(stream);
   }
   for (const auto& stream : streams) stream->close();
   if (strangers_questions_ != nullptr) strangers_questions_->end();
   questions_.cancel();
   if (door_ != nullptr) door_->end();
-  for (const auto& listener : listeners)
-    listener.server->Shutdown(std::chrono::system_clock::time_point::min());
+  retiring_.clear();  // waits
+  for (const auto& port : ports_) {
+    for (const Listener& listener : port->servers)
+      listener.server->Shutdown(std::chrono::system_clock::time_point::min());
+  }
   {
     std::unique_lock lock(mutex_);
     all_finished_.wait(lock, [this] { return streams_.empty(); });
   }
   questions_.end();
   free_remains();
+  ports_.clear();
 }
 
 void GrpcNetwork::free_remains() {
@@ -179,11 +205,12 @@ void GrpcNetwork::free_remains() {
 }
 
 std::shared_ptr<grpc::ServerCredentials> GrpcNetwork::server_credentials() const {
-  if (!credentials_.has_value()) return grpc::InsecureServerCredentials();
+  const auto own = credentials();
+  if (!own) return grpc::InsecureServerCredentials();
   // Strangers end here: no byte of theirs behind the handshake is read.
   grpc::SslServerCredentialsOptions options(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  options.pem_root_certs = credentials_->authority;
-  options.pem_key_cert_pairs.push_back({credentials_->key, credentials_->certificate});
+  options.pem_root_certs = own->authority;
+  options.pem_key_cert_pairs.push_back({own->key, own->certificate});
   return grpc::SslServerCredentials(options);
 }
 
@@ -191,15 +218,15 @@ Result<void> GrpcNetwork::open_door() {
   if (door_ != nullptr) return {};
   want_descriptors();
   auto opened = Door::open(
-      {.credentials = credentials_, .limits = door_limits(descriptor_limit()), .sink = sink_}, numbers_);
+      {.credentials = credentials(), .limits = door_limits(descriptor_limit()), .sink = sink_}, numbers_);
   if (!opened.ok()) return opened.error();
   door_ = *std::move(opened);
   door_now_ = door_.get();
   return {};
 }
 
-GrpcNetwork::Listener GrpcNetwork::make_listener(Lane lane) {
-  Listener listener{.service = std::make_unique<Service>(*this, lane), .acceptor = {}, .server = {}};
+GrpcNetwork::Listener GrpcNetwork::make_listener(const Port& port) {
+  Listener listener{.service = std::make_unique<Service>(*this, port), .acceptor = {}, .server = {}};
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
   builder.SetMaxSendMessageSize(-1);
@@ -217,24 +244,65 @@ GrpcNetwork::Listener GrpcNetwork::make_listener(Lane lane) {
 }
 
 Result<Endpoint> GrpcNetwork::listen(const Endpoint& at, Lane lane) {
-  CHECK(!credentials_.has_value() || !credentials_->of_stranger());
+  CHECK(strangers_questions_ == nullptr);
   const std::lock_guard door_lock(door_mutex_);
   const Error cannot{.where = to_string(at), .what = "cannot listen", .fix = "look at the certificate"};
   if (!open_door().ok()) return cannot;
   auto listening = listen_at(at, lane);
   if (!listening.ok()) return listening.error();
-  Listener listener = make_listener(lane);
+  auto made = std::make_unique<Port>(lane);
+  Port& port = *made;
+  Listener listener = make_listener(port);
   if (listener.server == nullptr) return cannot;
   const Endpoint bound = listening->at;
-  Service& service = *listener.service;
-  service.door_number = door_->serve(*std::move(listening), lane, [acceptor = listener.acceptor](int socket) {
+  port.newest = listener.acceptor;
+  port.servers.push_back(std::move(listener));
+  ports_.push_back(std::move(made));
+  port.door_number = door_->serve(*std::move(listening), lane, [&port](int socket) {
     Acceptor::NewConnectionParameters connection;
     connection.fd = socket;
-    acceptor->HandleNewConnection(&connection);
+    const std::lock_guard lock(port.mutex);
+    port.newest->HandleNewConnection(&connection);
   });
-  const std::lock_guard lock(mutex_);
-  listeners_.push_back(std::move(listener));
   return bound;
+}
+
+Result<void> GrpcNetwork::renew(NetworkCredentials credentials) {
+  CHECK(secured_ && strangers_questions_ == nullptr && !credentials.of_stranger());
+  const std::lock_guard door_lock(door_mutex_);
+  if (door_ != nullptr) {
+    if (auto shown = door_->renew(credentials); !shown.ok()) return shown;
+  }
+  {
+    const std::lock_guard lock(credentials_mutex_);
+    credentials_ = std::move(credentials);
+  }
+  for (const auto& port : ports_) {
+    Listener listener = make_listener(*port);
+    if (listener.server == nullptr) return Error{.what = "cannot serve with the new certificate"};
+    {
+      const std::lock_guard lock(port->mutex);
+      port->newest = listener.acceptor;
+    }
+    port->servers.push_back(std::move(listener));
+    if (port->servers.size() <= kKeptRenewals) continue;
+    retire(std::move(port->servers.front()));
+    port->servers.pop_front();
+  }
+  free_remains();
+  return {};
+}
+
+// Ends a server and its connections, aside: it waits for their other ends.
+void GrpcNetwork::retire(Listener listener) {
+  std::erase_if(retiring_, [](const std::future<void>& one) {
+    return one.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  });
+  const BlockedSignals blocked;
+  retiring_.push_back(std::async(std::launch::async, [old = std::move(listener)]() mutable {
+    old.server->Shutdown(std::chrono::system_clock::time_point::min());
+    old = {};
+  }));
 }
 
 std::shared_ptr<grpc::Channel> GrpcNetwork::channel_to(const Endpoint& to, const ChannelUse& use) const {
@@ -249,13 +317,13 @@ std::shared_ptr<grpc::Channel> GrpcNetwork::channel_to(const Endpoint& to, const
   arguments.SetInt(kWriteBuffer, kGatheredBytes);
   set_socket_options(arguments, use.lane);
   const std::string target = "dns:///" + to_string(to);  // a host may be called like a scheme of gRPC's
-  if (!credentials_.has_value())
-    return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+  const auto own = credentials();
+  if (!own) return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
   arguments.SetSslTargetNameOverride(use.name.empty() ? kCertificateHost : certificate_host(use.name));
   grpc::SslCredentialsOptions options;
-  options.pem_root_certs = credentials_->authority;
-  options.pem_private_key = credentials_->key;
-  options.pem_cert_chain = credentials_->certificate;
+  options.pem_root_certs = own->authority;
+  options.pem_private_key = own->key;
+  options.pem_cert_chain = own->certificate;
   return grpc::CreateCustomChannel(target, grpc::SslCredentials(options), arguments);
 }
 
@@ -290,7 +358,7 @@ grpc::ServerGenericBidiReactor* GrpcNetwork::accept(grpc::GenericCallbackServerC
                         fmt::format("this port serves {}, not {}", method_of(lane), context->method())});
   }
   PeerName peer{certificate_name(context->auth_context().get())};
-  if (credentials_.has_value() && peer.certificate.empty()) {
+  if (secured_ && peer.certificate.empty()) {
     return refuse_call({grpc::StatusCode::UNAUTHENTICATED,
                         "a connection needs a certificate of the run: join with a token"});
   }
@@ -341,7 +409,8 @@ void GrpcNetwork::answer(QuestionId question, Result<std::string> answer) {
 
 }  // namespace
 
-std::unique_ptr<Network> make_grpc_network(std::optional<NetworkCredentials> credentials, NetworkSink sink) {
+std::unique_ptr<RenewableNetwork> make_grpc_network(std::optional<NetworkCredentials> credentials,
+                                                    NetworkSink sink) {
   return std::make_unique<GrpcNetwork>(std::move(credentials), std::move(sink));
 }
 

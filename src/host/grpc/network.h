@@ -17,15 +17,26 @@
 // not free on its own threads.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 
+#include "base/result.h"
 #include "host/api/network.h"
 #include "host/posix/door/credentials.h"
 
 namespace gossamer::host {
 
-[[nodiscard]] std::unique_ptr<Network> make_grpc_network(std::optional<NetworkCredentials> credentials,
-                                                         NetworkSink sink);
+class RenewableNetwork : public Network {
+ public:
+  // Shows another certificate of the same authority in all handshakes from now on. Connections stay as they
+  // are; those that others opened before the last kKeptRenewals renewals end. Requires credentials of a node,
+  // on both sides of the change. An error says why they are of no use, and nothing has changed then.
+  [[nodiscard]] virtual Result<void> renew(NetworkCredentials credentials) = 0;
+  static constexpr std::size_t kKeptRenewals = 3;
+};
+
+[[nodiscard]] std::unique_ptr<RenewableNetwork> make_grpc_network(
+    std::optional<NetworkCredentials> credentials, NetworkSink sink);
 
 }  // namespace gossamer::host

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/node_name.h"
 #include "cluster/admission/enrolment.h"
+#include "cluster/admission/token_book.h"
 #include "cluster/control/view.h"
 #include "host/api/files.h"
 
@@ -46,6 +47,18 @@ Error with_where(Error error, const std::string& directory) {
   return error;
 }
 
+// Another certificate for the key of the credentials, under the same name.
+Result<Membership> renewed(const host::KeyAndCertificate& authority, const host::NetworkCredentials& own,
+                           const host::Validity& validity) {
+  const auto request = host::request_for(own.key);
+  if (!request.ok()) return request.error();
+  auto certificate =
+      host::sign_request(authority, *request, certificate_name(cluster::kCoordinatorNode), validity);
+  if (!certificate.ok()) return certificate.error();
+  return membership_of({.authority = own.authority, .certificate = *std::move(certificate), .key = own.key},
+                       validity.now_seconds);
+}
+
 }  // namespace
 
 std::string credentials_directory(const std::string& directory) { return directory + "/credentials"; }
@@ -83,9 +96,35 @@ Result<Membership> load_membership(host::Disk& disk, const std::string& director
     if (!read.ok()) return read.error();
     *text = *std::move(read);
   }
-  auto membership = membership_of(std::move(credentials), now_seconds);
+  auto membership = membership_of(credentials, now_seconds);
+  if (!membership.ok() && membership.error().kind == ErrorKind::kRefused) {
+    const auto key = host::read_text(disk, path_of(directory, kAuthorityKey), kMaxFile);
+    if (key.ok()) {
+      membership = renewed({.key = *key, .certificate = credentials.authority}, credentials,
+                           {.now_seconds = now_seconds, .days = 0, .seconds = kCertificateSeconds});
+      if (membership.ok()) {
+        if (auto kept = keep_membership(disk, directory, *membership); !kept.ok()) return kept.error();
+      }
+    }
+  }
   if (!membership.ok()) return with_where(membership.error(), directory);
   return membership;
+}
+
+std::optional<Error> membership_over(host::Disk& disk, const std::string& directory, double now_seconds) {
+  const auto certificate = host::read_text(disk, path_of(directory, kCertificate), kMaxFile);
+  const auto time = certificate.ok() ? host::time_of(*certificate) : certificate.error();
+  if (!time.ok() || now_seconds <= time->until) return std::nullopt;
+  return Error{.kind = ErrorKind::kRefused,
+               .where = credentials_directory(directory),
+               .what = "this machine was away for too long: its certificate has ended",
+               .got = "one that held until " + cluster::utc_text(static_cast<std::int64_t>(time->until)),
+               .expected = "one that holds; a node renews it while it is in the run",
+               .fix = "join again with a token: on the coordinator's machine: gossamer token create DIR"};
+}
+
+Result<std::string> load_authority(host::Disk& disk, const std::string& directory) {
+  return host::read_text(disk, path_of(directory, kAuthority), kMaxFile);
 }
 
 Result<RunCredentials> create_run_credentials(host::Disk& disk, const std::string& directory,
@@ -99,7 +138,7 @@ Result<RunCredentials> create_run_credentials(host::Disk& disk, const std::strin
                  .what = "a run's credentials are here already",
                  .fix = "continue that run, or start the new one in another directory"};
   }
-  auto authority = host::make_authority(run, validity);
+  auto authority = host::make_authority(run, {.now_seconds = validity.now_seconds, .days = kAuthorityDays});
   if (!authority.ok()) return authority.error();
   auto own = host::make_request();
   if (!own.ok()) return own.error();
@@ -117,6 +156,15 @@ Result<RunCredentials> create_run_credentials(host::Disk& disk, const std::strin
                                                  .key = own->key}}};
   if (auto kept = keep_membership(disk, directory, created.own); !kept.ok()) return kept.error();
   return created;
+}
+
+Result<void> renew_own(host::Disk& disk, const std::string& directory, RunCredentials& credentials,
+                       const host::Validity& validity) {
+  auto own = renewed(credentials.authority, credentials.own.credentials, validity);
+  if (!own.ok()) return own.error();
+  if (auto kept = keep_membership(disk, directory, *own); !kept.ok()) return kept;
+  credentials.own = *std::move(own);
+  return {};
 }
 
 Result<RunCredentials> load_run_credentials(host::Disk& disk, const std::string& directory,

@@ -12,6 +12,8 @@
 // Errors name the file or directory. Thread rule: one thread.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/ids.h"
@@ -40,19 +42,38 @@ struct RunCredentials {
 // Whether load_membership() has something to load.
 [[nodiscard]] Result<bool> has_membership(host::Disk& disk, const std::string& directory);
 
+// How long the authority of a run holds, and a node's certificate where nobody chose otherwise. A node renews
+// its own long before (renewal.h).
+inline constexpr int kAuthorityDays = 3650;
+inline constexpr std::int64_t kCertificateSeconds = std::int64_t{7} * 24 * 3600;
+
 // Makes an authority for the run and the coordinator's certificate, and writes both. kUsage where credentials
-// are already, because nodes that trust them would be lost. `run` has 1..64 bytes.
+// are already, because nodes that trust them would be lost. `run` has 1..64 bytes. `validity` is that of the
+// coordinator's certificate.
 [[nodiscard]] Result<RunCredentials> create_run_credentials(host::Disk& disk, const std::string& directory,
                                                             const std::string& run,
                                                             const host::Validity& validity);
 [[nodiscard]] Result<RunCredentials> load_run_credentials(host::Disk& disk, const std::string& directory,
                                                           double now_seconds);
 
+// Makes another certificate for the coordinator's key, and keeps it.
+[[nodiscard]] Result<void> renew_own(host::Disk& disk, const std::string& directory,
+                                     RunCredentials& credentials, const host::Validity& validity);
+
 // Keeps a membership, durable when it returns. It replaces an earlier one.
 [[nodiscard]] Result<void> keep_membership(host::Disk& disk, const std::string& directory,
                                            const Membership& membership);
+// Where the authority's key is too, a certificate that does not hold any more is renewed: a coordinator may
+// have been away for longer than its certificate holds.
 [[nodiscard]] Result<Membership> load_membership(host::Disk& disk, const std::string& directory,
                                                  double now_seconds);
+
+// The refusal for a node whose certificate has ended; nothing if it has not, or cannot be read. Such a node
+// was away for too long, and needs a token again.
+[[nodiscard]] std::optional<Error> membership_over(host::Disk& disk, const std::string& directory,
+                                                   double now_seconds);
+// The authority's certificate, whether or not the node's own holds.
+[[nodiscard]] Result<std::string> load_authority(host::Disk& disk, const std::string& directory);
 
 // The node and run that the credentials name, if they fit together and are valid. kBadData without `where`.
 [[nodiscard]] Result<Membership> membership_of(host::NetworkCredentials credentials, double now_seconds);

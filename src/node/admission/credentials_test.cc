@@ -16,6 +16,7 @@ using ::testing::HasSubstr;
 
 constexpr host::Validity kValid{.now_seconds = 1.8e9, .days = 30};
 constexpr double kNow = kValid.now_seconds;
+constexpr double kDay = 24 * 3600;
 
 // Created credentials are loaded again, with their names. A second creation is refused.
 TEST(Credentials, OfARun) {
@@ -60,9 +61,40 @@ TEST(Credentials, DamageIsNamed) {
     ASSERT_TRUE(host::replace_file(disk, path, std::string_view(good)).ok());
     ASSERT_TRUE(load_run_credentials(disk, "run", kNow).ok());
   }
-  const auto later = load_run_credentials(disk, "run", kNow + 31 * 86400);
+  const auto later = load_run_credentials(disk, "run", kNow + 3700 * kDay);
   EXPECT_EQ(later.error().kind, ErrorKind::kRefused);
   EXPECT_THAT(later.error().message(), HasSubstr("expired"));
+}
+
+// A coordinator that was away for longer than its certificate held renews it when it loads it, with the same
+// key. A node without the authority's key cannot, and is told that it was away for too long.
+TEST(Credentials, AwayForTooLong) {
+  host::SimDisk disk{{}};
+  const auto made = create_run_credentials(disk, "run", "run-1", kValid);
+  ASSERT_TRUE(made.ok());
+  const double later = kNow + 31 * kDay;
+  EXPECT_FALSE(membership_over(disk, "run", kNow));
+  const auto loaded = load_run_credentials(disk, "run", later);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  EXPECT_EQ(loaded->own.node, cluster::kCoordinatorNode);
+  EXPECT_EQ(loaded->own.credentials.key, made->own.credentials.key);
+  EXPECT_NE(loaded->own.credentials.certificate, made->own.credentials.certificate);
+  EXPECT_EQ(host::time_of(loaded->own.credentials.certificate)->until, later + kCertificateSeconds);
+  EXPECT_EQ(load_run_credentials(disk, "run", later)->own.credentials.certificate,
+            loaded->own.credentials.certificate);
+
+  ASSERT_TRUE(keep_membership(disk, "node", made->own).ok());
+  const auto node = load_membership(disk, "node", later);
+  ASSERT_FALSE(node.ok());
+  EXPECT_EQ(node.error().kind, ErrorKind::kRefused);
+  const auto over = membership_over(disk, "node", later);
+  ASSERT_TRUE(over);
+  EXPECT_EQ(over->kind, ErrorKind::kRefused);
+  EXPECT_THAT(over->message(), HasSubstr("away for too long"));
+  EXPECT_THAT(over->message(), HasSubstr("join again with a token"));
+  // A machine whose clock is behind was not away.
+  EXPECT_FALSE(membership_over(disk, "node", kNow - 400 * kDay));
+  EXPECT_EQ(*load_authority(disk, "node"), made->authority.certificate);
 }
 
 // Only names that a node has make a membership.

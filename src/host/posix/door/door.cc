@@ -120,6 +120,15 @@ std::uint64_t Door::serve(Listening listening, Lane lane, HandOver hand_over) {
   return number;
 }
 
+Result<void> Door::renew(const NetworkCredentials& credentials) {
+  auto made = door_context(credentials);
+  if (!made.ok()) return made.error();
+  // A function can be copied, and a context cannot. Sessions of before keep theirs.
+  auto shared = std::make_shared<TlsContext>(*std::move(made));
+  command([this, shared] { door_context_ = std::move(*shared); });
+  return {};
+}
+
 void Door::shown(std::uint64_t listener, const std::string& peer) {
   const auto address = read_peer(peer);
   if (!address || !options_.credentials) return;

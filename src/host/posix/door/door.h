@@ -67,6 +67,10 @@ class Door {
   // listener, for shown().
   std::uint64_t serve(Listening listening, Lane lane, HandOver hand_over);
 
+  // Shows another certificate to guests from now on. Requires credentials from the beginning. The error is
+  // that of open(), and nothing has changed then.
+  [[nodiscard]] Result<void> renew(const NetworkCredentials& credentials);
+
   // The peer with this name of gRPC's has shown its certificate at that listener: it is no stranger.
   void shown(std::uint64_t listener, const std::string& peer);
   // Answers a question of a stranger; nothing happens for other numbers, and for those that are over.
@@ -117,7 +121,7 @@ class Door {
 
   const Options options_;
   QuestionNumbers& numbers_;
-  const TlsContext door_context_;  // null without credentials
+  TlsContext door_context_;  // null without credentials; used by the door's thread alone
   const TlsContext look_context_;
   const PosixClock clock_;
   Descriptor epoll_;

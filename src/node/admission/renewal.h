@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Renewal: when a certificate is to be renewed (docs/protocols/admission.md, "Renewing"). It is due once half
+// of its time is over. An attempt that fails is repeated until the certificate ends. Nothing is done here: a
+// coordinator signs for itself, and a member asks the coordinator.
+//
+// Times are seconds since 1970-01-01 UTC, by the machine's own clock. That clock may be set, and a machine
+// may sleep: so the user looks again at least each minute.
+//
+// Thread rule: one owner.
+#pragma once
+
+#include <algorithm>
+#include <string>
+
+#include "base/time.h"
+#include "host/grpc/certificates.h"
+
+namespace gossamer::node {
+
+class Renewal {
+ public:
+  static constexpr double kLongestLook = 60;
+  static constexpr double kLongestWait = 3600;  // between two attempts
+
+  // Never due.
+  Renewal() = default;
+  // One that cannot be read is never due.
+  explicit Renewal(const std::string& certificate) {
+    const auto time = host::time_of(certificate);
+    if (!time.ok()) return;
+    time_ = *time;
+    next_ = (time_.signed_at + time_.until) / 2;
+  }
+
+  [[nodiscard]] double until() const { return time_.until; }
+  [[nodiscard]] bool due(double now) const { return now >= next_; }
+  // An attempt begins. The next one is due after a 64th of the certificate's time.
+  void attempt(double now) {
+    const double length = time_.until - time_.signed_at;
+    next_ = now + std::clamp(length / 64, 1.0, kLongestWait);
+  }
+  // How long the user need not look.
+  [[nodiscard]] Duration look_again_in(double now) const {
+    return from_seconds(std::clamp(next_ - now, 0.0, kLongestLook));
+  }
+
+ private:
+  static constexpr double kNever = 1e18;
+
+  host::CertificateTime time_ = {.signed_at = kNever, .until = kNever};
+  double next_ = kNever;
+};
+
+}  // namespace gossamer::node

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/admission/renewal.h"
+
+#include <gtest/gtest.h>
+
+namespace gossamer::node {
+namespace {
+
+constexpr double kStart = 1.8e9;
+constexpr double kOneDay = 24 * 3600;
+
+std::string certificate(double now, std::int64_t seconds) {
+  const host::Validity validity{.now_seconds = now, .days = 0, .seconds = seconds};
+  const auto authority = host::make_authority("run", {.now_seconds = kStart, .days = 3650});
+  const auto own = host::make_request();
+  return *host::sign_request(*authority, own->request, "node-2", validity);
+}
+
+// A certificate of seven days is due after three and a half. If nobody answers, attempts are repeated, at
+// most once an hour, until its end: some 80 of them.
+TEST(RenewalTest, LongBeforeTheEnd) {
+  Renewal renewal(certificate(kStart, 7 * 24 * 3600));
+  EXPECT_EQ(renewal.until(), kStart + 7 * kOneDay);
+  EXPECT_FALSE(renewal.due(kStart + 3.4 * kOneDay));
+  int attempts = 0;
+  double first = 0;
+  for (double now = kStart; now < renewal.until();) {
+    const double look = renewal.look_again_in(now).seconds();
+    EXPECT_LE(look, Renewal::kLongestLook + 1e-6);
+    now += std::max(look, 1.0);
+    if (!renewal.due(now)) continue;
+    if (attempts++ == 0) first = now;
+    renewal.attempt(now);
+    EXPECT_FALSE(renewal.due(now));
+  }
+  EXPECT_NEAR(first, kStart + 3.5 * kOneDay, 61);
+  EXPECT_GE(attempts, 80);
+  EXPECT_LE(attempts, 85);
+}
+
+// A year of renewals: each time the new certificate holds for seven days more, and never less than three and
+// a half days are left.
+TEST(RenewalTest, AYear) {
+  double now = kStart;
+  Renewal renewal(certificate(now, 7 * 24 * 3600));
+  int renewals = 0;
+  for (; now < kStart + 365 * kOneDay; now += 3600) {
+    EXPECT_GE(renewal.until() - now, 3.4 * kOneDay);
+    if (!renewal.due(now)) continue;
+    renewal = Renewal(certificate(now, 7 * 24 * 3600));
+    ++renewals;
+  }
+  EXPECT_GE(renewals, 100);
+}
+
+// A machine that slept is due when it wakes. A certificate of seconds is tried each second. What is no
+// certificate is never due.
+TEST(RenewalTest, OtherTimes) {
+  EXPECT_TRUE(Renewal(certificate(kStart, 7 * 24 * 3600)).due(kStart + 5 * kOneDay));
+  Renewal seconds(certificate(kStart, 20));
+  EXPECT_FALSE(seconds.due(kStart + 9));
+  EXPECT_TRUE(seconds.due(kStart + 10));
+  seconds.attempt(kStart + 10);
+  EXPECT_EQ(seconds.look_again_in(kStart + 10).seconds(), 1.0);
+  EXPECT_TRUE(seconds.due(kStart + 11));
+  EXPECT_FALSE(Renewal("garbage").due(kStart + 1000 * kOneDay));
+  EXPECT_FALSE(Renewal().due(kStart + 1000 * kOneDay));
+}
+
+}  // namespace
+}  // namespace gossamer::node
