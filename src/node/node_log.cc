@@ -95,8 +95,9 @@ std::string in_words(const cluster::RunEvent& event, NodeId self) {
 }
 
 bool wants_attention(std::string_view kind) {
-  constexpr std::array<std::string_view, 8> kKinds{"lost",  "short",       "store_fails",   "cut_off",
-                                                   "doubt", "store_error", "enrol_refused", "fenced"};
+  constexpr std::array<std::string_view, 9> kKinds{"lost",        "accused",       "short",
+                                                   "store_fails", "cut_off",       "doubt",
+                                                   "store_error", "enrol_refused", "fenced"};
   return std::find(kKinds.begin(), kKinds.end(), kind) != kKinds.end();
 }
 
@@ -112,6 +113,9 @@ cluster::RunEvent told(const net::LinkEnded& event) {
 }
 cluster::RunEvent told(const net::Incompatible& event) {
   return {.kind = "incompatible", .peer = event.peer, .text = event.reason.message()};
+}
+cluster::RunEvent told(const net::PeerAtFault& event) {
+  return {.kind = "peer_at_fault", .peer = event.peer, .text = event.error.message()};
 }
 cluster::RunEvent told(const net::Arrived&) { return {}; }
 

@@ -9,11 +9,12 @@
 #include <string>
 
 #include "base/result.h"
+#include "net/link/channels.h"
 #include "net/link/message.h"
 
 namespace gossamer::cluster {
 
-inline constexpr std::uint32_t kControlChannel = 1;
+using net::kControlChannel;
 
 [[nodiscard]] net::Message pack(const membership::ToCoordinator& said);
 [[nodiscard]] net::Message pack(const membership::ToMember& said);

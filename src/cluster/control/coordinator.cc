@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/node_name.h"
 #include "base/printable.h"
 #include "cluster/control/control_message.h"
 
@@ -108,6 +109,7 @@ Coordinator::Coordinator(Options options, Records records, Workload& workload, n
       watch_(leadership(), links_, now),
       books_(leadership(), records, now),
       changes_(leadership(), books_) {
+  outbox_.set_serving(peers_of(run_.view));
   for (auto& [node, record] : records.members) {
     const Incarnation incarnation(record.incarnation());
     if (run_.fenced.contains(incarnation)) {  // its predecessor got only half-way
@@ -267,6 +269,8 @@ void Coordinator::on(const net::LinkEvent& event, Instant now) {
     if (find(other->peer) != nullptr) fence(other->peer.node, other->reason.message(), now);
     return;
   }
+  if (const auto* const fault = std::get_if<net::PeerAtFault>(&event))
+    return blame(fault->peer, fault->error, now);
   std::optional<net::PeerId> gone;
   if (const auto* const broken = std::get_if<net::LinkBroken>(&event)) gone = broken->peer;
   if (const auto* const ended = std::get_if<net::LinkEnded>(&event)) gone = ended->peer;
@@ -275,6 +279,13 @@ void Coordinator::on(const net::LinkEvent& event, Instant now) {
   watch_.closed(*member, now);
   if (std::holds_alternative<net::LinkEnded>(event)) changes_.link_ended(*member);
   watch_.schedule(*member);
+}
+
+void Coordinator::blame(net::PeerId peer, const Error& error, Instant now) {
+  outbox_.set_now(now);
+  if (find(peer) == nullptr) return;
+  reach(ControlProbe::kAtFault);
+  fence(peer.node, printable(error.message()), now);
 }
 
 void Coordinator::on_message(net::PeerId from, const net::Message& message, Instant now) {
@@ -366,9 +377,26 @@ void Coordinator::beat(LedMember& member, const membership::Beat& said, Instant 
     fence_all(watch_.missing(now), "it did not come, and nobody reaches it", now);
     fence_all(watch_.unreachable(now), kUnreachable, now);
   }
+  accuse(peer.node, said, now);
   LedMember* const still = find(peer);
   if (still == nullptr || !applied(*still, said.progress(), now)) return;
   changes_.lost_links(*still, said, now);
+}
+
+// Takes up what the member says about rules that others have broken.
+void Coordinator::accuse(NodeId by, const membership::Beat& said, Instant now) {
+  for (const membership::Broke& broke : said.broke()) {
+    const net::PeerId peer{NodeId(broke.node()), Incarnation(broke.incarnation())};
+    if (peer.node == by || find(peer) == nullptr) continue;
+    const std::string rule = printable(broke.rule().substr(0, Accusations::kMostRuleBytes));
+    if (!watch_.accuses(by, peer.node, rule)) continue;
+    outbox_.note("accused", peer, fmt::format("{} says: {}", certificate_name(by), rule));
+  }
+  if (said.broke().empty()) return;
+  if (const auto verdict = watch_.guilty(now)) {
+    reach(ControlProbe::kGuilty);
+    fence(verdict->node, fmt::format("it broke a rule, as others say: {}", verdict->rule), now);
+  }
 }
 
 void Coordinator::leave(LedMember& member, const membership::Leave& said, Instant now) {

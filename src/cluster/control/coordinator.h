@@ -96,6 +96,8 @@ class Coordinator {
   void once_durable(std::function<void()> use) { outbox_.then(std::move(use)); }
 
   void on(const net::LinkEvent& event, Instant now);
+  // The member broke a rule of a protocol towards this node: it is fenced.
+  void blame(net::PeerId peer, const Error& error, Instant now);
   void tick(Instant now);
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
 
@@ -135,6 +137,7 @@ class Coordinator {
   void here(LedMember& member, const membership::Here& said, Instant now);
   void introduce(const LedMember& member);
   void beat(LedMember& member, const membership::Beat& said, Instant now);
+  void accuse(NodeId by, const membership::Beat& said, Instant now);
   void leave(LedMember& member, const membership::Leave& said, Instant now);
   void frozen(LedMember& member, const membership::Frozen& said, Instant now);
   [[nodiscard]] bool applied(const LedMember& member, const Books::Progress& progress, Instant now);

@@ -9,6 +9,7 @@
 #include <gossamer/membership.pb.h>
 
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +41,8 @@ class CoordinatorOutbox {
   void say(net::PeerId to, membership::ToMember message) const;
   // Tells the peer that it is fenced, also if it was fenced before this coordinator led and comes only now.
   void refuse(net::PeerId peer);
+  // The members that serve have changed.
+  void set_serving(std::set<net::PeerId> peers) { links_.set_serving(std::move(peers)); }
   // Consumed only once the consequences are durable. While the store fails, windows bound what waits here.
   void consume(const net::Receipt& receipt);
   void note(std::string kind, net::PeerId peer, std::string text);

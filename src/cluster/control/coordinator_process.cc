@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/node_name.h"
 #include "cluster/control/control_message.h"
+#include "net/link/channels.h"
 
 namespace gossamer::cluster {
 namespace {
@@ -257,6 +258,8 @@ void CoordinatorProcess::start_leading(Instant now) {
                                     .self = {kCoordinatorNode, Incarnation(records_.lead.incarnation())},
                                     .program = options_.program,
                                     .seed = options_.seed,
+                                    .channels = net::channel_rules(),
+                                    .coordinator = kCoordinatorNode,
                                     .relays = true,
                                     .probes = options_.link_probes});
   Coordinator::Options options = options_.coordinator;

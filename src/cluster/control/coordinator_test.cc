@@ -345,6 +345,47 @@ TEST_F(CoordinatorTest, FiguresOfSteps) {
   EXPECT_FALSE(coordinator_->members()[0].steps.has_value());
 }
 
+// Claim: a member that breaks a rule towards the coordinator is fenced, and the event says which.
+TEST_F(CoordinatorOfSix, AtFault) {
+  coordinator_->on(net::PeerAtFault{.peer = members_[2], .error = Error{.what = "it broke rule 7"}}, now_);
+  EXPECT_EQ(coordinator_->view().find(members_[2]), nullptr);
+  const auto told = coordinator_->take_events();
+  const auto lost = std::ranges::find(told, "lost", &RunEvent::kind);
+  ASSERT_NE(lost, told.end());
+  EXPECT_EQ(lost->peer, members_[2]);
+  EXPECT_NE(lost->text.find("rule 7"), std::string::npos);
+  EXPECT_EQ(coordinator_->view().members().size(), 5U);
+}
+
+// Claim: a member goes once more than half of the others say that it broke a rule. Each of them is told of
+// once, and an accusation of another life of its node counts for nothing.
+TEST_F(CoordinatorOfSix, GuiltyByMostOthers) {
+  const auto accuses = [&](net::PeerId by, net::PeerId of) {
+    say(by, [&](auto& said) {
+      membership::Broke& broke = *said.mutable_beat()->add_broke();
+      broke.set_node(of.node.value);
+      broke.set_incarnation(of.incarnation.value);
+      broke.set_rule("rule 7\n");
+    });
+  };
+  const net::PeerId former{members_[5].node, Incarnation(members_[5].incarnation.value + 100)};
+  (void)coordinator_->take_events();
+  for (int i = 0; i < 3; ++i) {
+    accuses(members_[0], members_[5]);
+    accuses(members_[1], members_[5]);
+    accuses(members_[2], former);
+    accuses(members_[5], members_[5]);
+  }
+  EXPECT_NE(coordinator_->view().find(members_[5]), nullptr);
+  accuses(members_[3], members_[5]);
+  EXPECT_EQ(coordinator_->view().find(members_[5]), nullptr);
+  const auto told = coordinator_->take_events();
+  EXPECT_EQ(std::ranges::count(told, "accused", &RunEvent::kind), 3);
+  const auto lost = std::ranges::find(told, "lost", &RunEvent::kind);
+  ASSERT_NE(lost, told.end());
+  EXPECT_EQ(lost->text, "it broke a rule, as others say: rule 7?");
+}
+
 // Claim: members that have left are out of reach for others that are not done while a run ends. That is no
 // news, and harms nobody.
 TEST_F(CoordinatorTest, WhoHasLeftIsOutOfReach) {

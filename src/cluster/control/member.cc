@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "cluster/control/control_message.h"
+#include "cluster/membership/accusations.h"
 
 namespace gossamer::cluster {
 
@@ -90,6 +91,12 @@ void Member::say_beat(Instant now) {
   const MemberLinks::Word word = peers_.on_doubted(now);
   for (const NodeId node : word.hears) beat.add_hears(node.value);
   for (const NodeId node : word.quiet) beat.add_quiet(node.value);
+  for (const auto& [peer, rule] : broke_) {
+    membership::Broke& broke = *beat.add_broke();
+    broke.set_node(peer.node.value);
+    broke.set_incarnation(peer.incarnation.value);
+    broke.set_rule(rule);
+  }
   say(std::move(said), now);
 }
 
@@ -105,12 +112,24 @@ void Member::on(const net::LinkEvent& event, Instant now) {
   } else if (const auto* const broken = std::get_if<net::LinkBroken>(&event)) {
     peers_.down(broken->peer.node, now);
     if (broken->peer == coordinator()) coordinator_.broken(now);
+  } else if (const auto* const fault = std::get_if<net::PeerAtFault>(&event)) {
+    blame(fault->peer, fault->error, now);
   } else if (const auto* const failed = std::get_if<net::OpenFailed>(&event)) {
     peers_.open_failed(failed->node, now);
     if (failed->node == kCoordinatorNode) coordinator_.search_soon(now);
   } else if (const auto* const ended = std::get_if<net::LinkEnded>(&event)) {
     on_link_ended(*ended, now);
   }
+}
+
+void Member::blame(net::PeerId peer, const Error& error, Instant now) {
+  const bool gone = view_.fenced().contains(peer.incarnation);
+  if (ended_ || gone || peer.node == kCoordinatorNode || peer.node == options_.self.node) return;
+  reach(ControlProbe::kBlamed);
+  if (broke_.size() < Accusations::kMostOfOne)
+    broke_.try_emplace(peer, error.message().substr(0, Accusations::kMostRuleBytes));
+  if (peers_.cut(peer, now)) events_.push_back(PeerLost{peer});
+  if (coordinator_.linked()) say_beat(now);
 }
 
 void Member::on_link_up(net::PeerId peer, Instant now) {
@@ -192,7 +211,10 @@ void Member::on_change(const membership::Change& change, Instant now) {
     const bool expelled = view_.expelled().contains(options_.self.node);
     return end(lives.error(), lives.error().kind == ErrorKind::kRefused && !expelled);
   }
+  std::erase_if(broke_, [this](const auto& one) { return view_.fenced().contains(one.first.incarnation); });
   peers_.view_changed(now);
+  if (change.freeze()) rests_ = true;
+  if (rests_) links_.set_serving(peers_of(view_));
   say_ready(now);
   // While the view changes, another Install follows, and the engine would not be told of this one. An Install
   // that it has already would take it back to where that one began.

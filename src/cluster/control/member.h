@@ -130,6 +130,9 @@ class Member {
   bool send(net::PeerId to, host::Lane lane, net::Message message, Instant now) {
     return peers_.send(to, lane, std::move(message), now);
   }
+  // The peer broke a rule of a protocol: nothing of it counts, the link with it ends, and the coordinator is
+  // told. A peer outside the view is refused from now on. Nothing happens for the coordinator.
+  void blame(net::PeerId peer, const Error& error, Instant now);
   // Requests. The number comes back with the answer.
   std::uint64_t lease(membership::LeaseAsk::Wish wish, const LeaseKeys& keys, Duration duration, Instant now);
   std::uint64_t claim(TrackId track, StepNumber step, SampleRange ids, Instant now);
@@ -186,6 +189,8 @@ class Member {
   Instant next_beat_;
 
   View view_;
+  // Members have come to rest for a view. So none sends to others before they have the view.
+  bool rests_ = false;
   bool told_view_ = false;  // by any coordinator; the view is empty while nobody serves
   FollowedCoordinator coordinator_;
   MemberLinks peers_;
@@ -211,6 +216,7 @@ class Member {
   std::map<TrackId, StepNumber> reported_;
   PaceMeter meter_;
   std::optional<membership::StepFigures> figures_;
+  std::map<net::PeerId, std::string> broke_;  // peers that broke a rule, and which
 };
 
 }  // namespace gossamer::cluster

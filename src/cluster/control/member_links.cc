@@ -80,6 +80,19 @@ bool MemberLinks::ended(net::PeerId peer, Instant now) {
   return of_view;
 }
 
+bool MemberLinks::cut(net::PeerId peer, Instant now) {
+  if (view_.find(peer) == nullptr) {
+    net::LinkEvents nobody_asks;
+    links_.fence(peer, now, nobody_asks);
+    return false;
+  }
+  const auto met = met_.find(peer.node);
+  if (!links_.linked(peer.node) || met == met_.end() || met->second != peer.incarnation) return false;
+  links_.close(peer.node, "a rule was broken", now);
+  down(peer.node, now);
+  return ended(peer, now);
+}
+
 void MemberLinks::forget_losses() {
   if (guarded(Defect::kOldNews)) lost_.clear();
 }

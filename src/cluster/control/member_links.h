@@ -61,6 +61,10 @@ class MemberLinks {
   // The link with a member ended; down() came before. True: messages with a member of the view are lost.
   bool ended(net::PeerId peer, Instant now);
 
+  // Ends the link with a peer that broke a rule. A peer outside the view is refused from now on. True: as
+  // with ended().
+  bool cut(net::PeerId peer, Instant now);
+
   // The view has changed, and all come to rest: losses so far are no news.
   void forget_losses();
   void view_changed(Instant now);

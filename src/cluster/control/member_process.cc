@@ -87,6 +87,8 @@ void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
                                                                       .self = self,
                                                                       .program = options_.program,
                                                                       .seed = options_.seed,
+                                                                      .channels = net::channel_rules(),
+                                                                      .coordinator = kCoordinatorNode,
                                                                       .probes = options_.link_probes});
   member_ = std::make_unique<Member>(
       Member::Options{.run = options_.run,

@@ -21,6 +21,7 @@
 #include "base/time.h"
 #include "cluster/control/member.h"
 #include "host/api/network.h"
+#include "net/link/channels.h"
 #include "net/link/links.h"
 
 namespace gossamer::cluster {

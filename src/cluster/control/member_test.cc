@@ -431,5 +431,46 @@ TEST_F(MemberTest, WithReportsItFollowsTheNextCoordinator) {
   EXPECT_TRUE(process_.member()->ended());
 }
 
+// Claim: a member tells the coordinator at once, and with each beat, who broke which rule, until that life is
+// fenced. It never blames the coordinator.
+TEST_F(MemberTest, TellsWhoBrokeARule) {
+  answer(kSelf);
+  Member& own = *process_.member();
+  own.on(net::LinkUp{own.coordinator()}, now_);
+  const net::PeerId other{NodeId(7), Incarnation(9)};
+  change(other);
+  own.blame(own.coordinator(), Error{.what = "rule 7"}, now_);
+  EXPECT_TRUE(beat_.broke().empty());
+  own.on(net::PeerAtFault{.peer = other, .error = Error{.what = std::string(5000, 'x')}}, now_);
+  own.blame({NodeId(8), Incarnation(10)}, Error{.what = "rule 7"}, now_);
+  beat_.Clear();
+  wait(0.2);
+  ASSERT_EQ(beat_.broke_size(), 2);
+  EXPECT_EQ(beat_.broke(0).node(), 7U);
+  EXPECT_EQ(beat_.broke(0).incarnation(), 9U);
+  EXPECT_LT(beat_.broke(0).rule().size(), 400U);
+  EXPECT_EQ(beat_.broke(1).node(), 8U);
+  membership::ToMember fences;
+  fences.mutable_change()->set_from(1);
+  fences.mutable_change()->set_epoch(2);
+  fences.mutable_change()->add_fenced()->set_first(10);
+  fences.mutable_change()->mutable_fenced(0)->set_last(10);
+  own.on(net::Arrived{.from = own.coordinator(), .message = pack(fences), .receipt = {}}, now_);
+  wait(0.2);
+  ASSERT_EQ(beat_.broke_size(), 1);
+  EXPECT_EQ(beat_.broke(0).node(), 7U);
+}
+
+// Claim: what a member keeps of broken rules is bounded.
+TEST_F(MemberTest, BlamesAFew) {
+  answer(kSelf);
+  Member& own = *process_.member();
+  own.on(net::LinkUp{own.coordinator()}, now_);
+  for (std::uint64_t node = 100; node < 200; ++node)
+    own.blame({NodeId(node), Incarnation(node)}, Error{.what = "rule 7"}, now_);
+  wait(0.2);
+  EXPECT_EQ(beat_.broke_size(), 16);
+}
+
 }  // namespace
 }  // namespace gossamer::cluster

@@ -135,6 +135,12 @@ bool reaches(const MemberRecord& from, const MemberRecord& to) {
   return !alone || from.machine() == to.machine();
 }
 
+std::set<net::PeerId> peers_of(const View& view) {
+  std::set<net::PeerId> peers;
+  for (const auto& [node, record] : view.members()) peers.insert(peer_of(record));
+  return peers;
+}
+
 net::PeerAddress address_of(NodeId node, const membership::Listening& listening) {
   const auto endpoint = [](const membership::Address& address) {
     return host::Endpoint{.host = address.host(), .port = static_cast<std::uint16_t>(address.port())};

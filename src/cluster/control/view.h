@@ -62,6 +62,8 @@ void add_expelled(const std::set<NodeId>& expelled, const View& view, membership
 // The words of a refusal to a node that was expelled: kRefused.
 [[nodiscard]] Error expelled_error(NodeId node);
 [[nodiscard]] net::PeerId peer_of(const membership::MemberRecord& record);
+// The lives that serve or drain.
+[[nodiscard]] std::set<net::PeerId> peers_of(const View& view);
 // Endpoints are empty if the member listens nowhere.
 [[nodiscard]] net::PeerAddress address_of(NodeId node, const membership::Listening& listening);
 [[nodiscard]] membership::Listening listening_of(const net::PeerAddress& address);

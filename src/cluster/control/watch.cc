@@ -49,6 +49,7 @@ void Watch::forget(const LedMember& member) {
   if (member.wake) wakes_.erase({*member.wake, node});
   disputes_.gone(node);
   doubts_.gone(node);
+  accusations_.gone(node);
   asked_about_.erase(node);
   asked_.erase(node);
 }
@@ -147,6 +148,15 @@ std::vector<NodeId> Watch::unreachable(Instant now) {
     losers.push_back(*loser);
   if (!losers.empty()) reach(ControlProbe::kUnreachable);
   return losers;
+}
+
+std::optional<Accusations::Verdict> Watch::guilty(Instant now) const {
+  std::set<NodeId> judges;
+  for (const auto& [node, record] : run_.view.members()) {
+    const auto member = run_.members.find(node);
+    if (member != run_.members.end() && is_heard(member->second, now)) judges.insert(node);
+  }
+  return accusations_.settle(judges);
 }
 
 // Members that died during a takeover: those that have not come though all others have, if none of these

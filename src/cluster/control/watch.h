@@ -19,6 +19,7 @@
 #include "base/time.h"
 #include "cluster/control/coordinator_outbox.h"
 #include "cluster/control/leadership.h"
+#include "cluster/membership/accusations.h"
 #include "cluster/membership/disputes.h"
 #include "cluster/membership/doubts.h"
 #include "net/link/links.h"
@@ -61,6 +62,10 @@ class Watch {
     std::set<NodeId> quiet = {};        // likewise
   };
   void says(NodeId by, const Word& word, Instant now);
+  // `by` says that `of` has broken a rule. True: it says so for the first time.
+  bool accuses(NodeId by, NodeId of, const std::string& rule) { return accusations_.says(by, of, rule); }
+  // A member that has to go for a rule that it has broken, if there is one.
+  [[nodiscard]] std::optional<Accusations::Verdict> guilty(Instant now) const;
   // Members that did not come after a takeover, and that nobody reaches.
   [[nodiscard]] std::vector<NodeId> missing(Instant now);
   // Members that have to go because they and others do not reach each other.
@@ -100,6 +105,7 @@ class Watch {
   net::Links& links_;
   Disputes disputes_;
   Doubts doubts_;
+  Accusations accusations_;
   std::set<std::pair<Instant, NodeId>> wakes_;
   const Instant began_;
   Instant last_came_;  // a member that served before this lead

@@ -31,7 +31,7 @@
 
 namespace gossamer::check {
 
-inline constexpr std::uint32_t kCheckChannel = 2;
+using net::kCheckChannel;
 
 // A mistake that a member makes once in a test, for the others to find.
 enum class CheckDefect {

@@ -169,8 +169,8 @@ void LockstepEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
       } else if (life_->working) {
         step_done(completed->result.front(), now);
       }
-    } else if (auto* const broken = std::get_if<cluster::RuleBroken>(&event)) {
-      fail(std::move(broken->error), now);
+    } else if (const auto* const broken = std::get_if<cluster::RuleBroken>(&event)) {
+      member().blame(broken->peer, broken->error, now);
     } else {
       life_->working = false;  // until the view has changed
       if (view_stays()) return halt_alone(now);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/rng.h"
+#include "net/link/channels.h"
 #include "simulation/fleet.h"
 
 namespace gossamer::engine {
@@ -29,7 +30,7 @@ struct Wanted {
 class SavingEngine final : public LockstepEngine {
  public:
   SavingEngine(cluster::MemberProcess& process, Wanted wanted)
-      : LockstepEngine(process, 10), wanted_(std::move(wanted)) {}
+      : LockstepEngine(process, net::kCheckChannel), wanted_(std::move(wanted)) {}
   [[nodiscard]] std::vector<CounterSample> counters() const override { return {}; }
   [[nodiscard]] const std::vector<StepNumber>& saved() const { return saved_; }
   [[nodiscard]] std::size_t held() const { return held_.size(); }

@@ -52,4 +52,20 @@ std::optional<Instant> Link::next_wakeup(const Connections& connections, Instant
   return next;
 }
 
+LinkStatistics Link::statistics(const Connections& connections) const {
+  const LaneState& control = lane(host::Lane::kControl);
+  LinkStatistics statistics{.up = control.up, .round_trip = round_trip, .last_heard = last_heard};
+  if (statistics.up) {
+    const NodeId via = connections.at(*control.connection).via;
+    if (via.value > 0) statistics.relayed_by = via;
+  }
+  for (const LaneState& one : lanes) {
+    statistics.queued_bytes += one.stream.queued_bytes();
+    statistics.acknowledged_bytes += one.stream.acknowledged_bytes();
+    statistics.received_bytes += one.stream.received_bytes();
+  }
+  statistics.link = serial;
+  return statistics;
+}
+
 }  // namespace gossamer::net

@@ -29,6 +29,18 @@ struct PeerAddress {
   NodeId via = {};
 };
 
+struct LinkStatistics {
+  bool up = false;                     // the control connection
+  std::optional<Duration> round_trip;  // of the last Ping
+  std::optional<Instant> last_heard;   // anything that arrived
+  // In counted_bytes(), both lanes.
+  std::uint64_t queued_bytes = 0;  // sent by the user, not acknowledged
+  std::uint64_t acknowledged_bytes = 0;
+  std::uint64_t received_bytes = 0;
+  std::optional<NodeId> relayed_by = {};  // what is up goes through this node
+  std::uint64_t link = 0;  // differs for each link with the node, as in Ticket; 0: there is none
+};
+
 struct LaneState {
   explicit LaneState(std::uint64_t window) : stream(window) {}
   // The lane's connection is lost. Plans the next attempt of the node that opened the link.
@@ -51,6 +63,7 @@ struct Link {
   // Since when the lanes do not carry what they should, if they do not: a lane is not up, or nothing has come
   // on the control lane, or a Ping on it has no answer. A moment that has just begun means nothing.
   [[nodiscard]] Instant blocked_since(const Connections& connections, Instant now) const;
+  [[nodiscard]] LinkStatistics statistics(const Connections& connections) const;
   // When to look at the link again.
   [[nodiscard]] std::optional<Instant> next_wakeup(const Connections& connections, Instant now) const;
 

@@ -63,7 +63,12 @@ struct Arrived {
   Message message;
   Receipt receipt;
 };
-using LinkEvent = std::variant<LinkUp, LinkBroken, OpenFailed, LinkEnded, Incompatible, Arrived>;
+// The peer sent what no correct peer sends. LinkEnded follows.
+struct PeerAtFault {
+  PeerId peer;
+  Error error;
+};
+using LinkEvent = std::variant<LinkUp, LinkBroken, OpenFailed, LinkEnded, Incompatible, PeerAtFault, Arrived>;
 using LinkEvents = std::vector<LinkEvent>;
 
 }  // namespace gossamer::net

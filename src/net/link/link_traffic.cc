@@ -11,6 +11,9 @@ Result<LinkTraffic::Next> LinkTraffic::on_frame(Connection& connection, Link& li
   const wire::FrameHeader& header = frame.header;
   switch (header.kind_case()) {
     case wire::FrameHeader::kData: {
+      if (header.data().has_start()) {
+        if (auto wrong = rules_.objection(link.peer, connection.lane, header.data().start())) return *wrong;
+      }
       auto message = lane.stream.on_data(header.data(), std::move(frame.payload), now);
       if (!message.ok()) return message.error();
       if (message->has_value()) {

@@ -8,9 +8,11 @@
 
 #include <cstdint>
 #include <map>
+#include <utility>
 
 #include "base/result.h"
 #include "base/time.h"
+#include "net/link/channel_rules.h"
 #include "net/link/connection.h"
 #include "net/link/connections.h"
 #include "net/link/frame.h"
@@ -27,7 +29,10 @@ class LinkTraffic {
   };
 
   // Borrows `connections` for its life.
-  explicit LinkTraffic(Connections& connections) : connections_(connections) {}
+  LinkTraffic(Connections& connections, ChannelRules rules)
+      : connections_(connections), rules_(std::move(rules)) {}
+
+  [[nodiscard]] ChannelRules& rules() { return rules_; }
 
   // Takes a frame of a connection that is up; messages go into `out`. An error (kBadData) for anything that a
   // correct peer never sends.
@@ -46,6 +51,7 @@ class LinkTraffic {
   static void on_pong(Connection& connection, Link& link, const wire::Pong& pong, Instant now);
 
   Connections& connections_;
+  ChannelRules rules_;
   std::uint64_t last_token_ = 0;
   std::map<std::uint32_t, std::uint64_t> sent_on_channel_;
 };

@@ -47,7 +47,7 @@ class LinkTrafficTest : public ::testing::Test {
 
   CountingNetwork network_;
   Connections connections_{network_, {.self = NodeId{1}}, {}};
-  LinkTraffic traffic_{connections_};
+  LinkTraffic traffic_{connections_, ChannelRules()};
   Link link_{4 << 20, 4 << 20};
   Connection& connection_ = connections_.dial(link_, Lane::kControl, kNow);
   LinkEvents events_;

@@ -21,6 +21,14 @@ constexpr std::array<host::Lane, host::kLanes> kBothLanes{host::Lane::kControl, 
 // the frames' own bytes where messages are small; the rest is for Acks and Pings.
 std::uint64_t most_held(std::uint64_t window) { return window + window / 4 + (1ULL << 20); }
 
+Error reads_nothing(std::uint64_t bytes) {
+  return {.kind = ErrorKind::kBadData,
+          .what = "the peer does not read what it is sent",
+          .got = fmt::format("{} bytes that wait for it", bytes),
+          .expected = "a peer that reads",
+          .fix = "look whether its machine is overloaded"};
+}
+
 // The error, said of a connection.
 Error placed(Error error, const Connection& connection) {
   error.where = connection.where;
@@ -38,7 +46,7 @@ Links::Links(host::Network& network, Options options)
                     .most_held = {most_held(options_.control_window), most_held(options_.bulk_window)},
                     .most_held_in_all = options_.relay_bytes},
                    options_.strangers),
-      traffic_(connections_),
+      traffic_(connections_, ChannelRules(options_.channels, options_.coordinator)),
       handshake_({.run = options_.run,
                   .self = options_.self,
                   .program = options_.program,
@@ -262,6 +270,8 @@ void Links::leave(Connection& connection, Ending ending, Instant now, LinkEvents
 }
 
 void Links::fault(Connection& connection, const Error& error, Instant now, LinkEvents& out) {
+  if (connection.state == ConnectionState::kUp)
+    out.emplace_back(PeerAtFault{links_.at(connection.node).peer, placed(error, connection)});
   leave(connection, Handshake::fault(placed(error, connection)), now, out);
 }
 
@@ -472,27 +482,12 @@ void Links::tick_link(Link& link, Instant now, LinkEvents& out) {
       leave(connection, {.event = ConnectionEvent::kSilence, .reason = std::move(reason)}, now, out);
       continue;
     }
-    if (state.up) traffic_.ping(connection, now);
+    if (!state.up) continue;
+    if (state.stream.queued_bytes() > traffic_.rules().most_queued(link.peer, lane))
+      return fault(connection, reads_nothing(state.stream.queued_bytes()), now, out);
+    traffic_.ping(connection, now);
   }
   for (const host::Lane lane : kBothLanes) serve(link, lane, now);
-}
-
-LinkStatistics Links::statistics(NodeId node) const {
-  const Link* const link = find(node);
-  if (link == nullptr) return {};
-  const LaneState& control = link->lane(host::Lane::kControl);
-  LinkStatistics statistics{.up = control.up, .round_trip = link->round_trip, .last_heard = link->last_heard};
-  if (statistics.up) {
-    const NodeId via = connections_.at(*control.connection).via;
-    if (via.value > 0) statistics.relayed_by = via;
-  }
-  for (const LaneState& lane : link->lanes) {
-    statistics.queued_bytes += lane.stream.queued_bytes();
-    statistics.acknowledged_bytes += lane.stream.acknowledged_bytes();
-    statistics.received_bytes += lane.stream.received_bytes();
-  }
-  statistics.link = link->serial;
-  return statistics;
 }
 
 }  // namespace gossamer::net

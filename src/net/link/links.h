@@ -17,6 +17,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@
 #include "base/rng.h"
 #include "base/time.h"
 #include "host/api/network.h"
+#include "net/link/channel_rules.h"
 #include "net/link/connection.h"
 #include "net/link/connections.h"
 #include "net/link/frame.h"
@@ -40,18 +42,6 @@
 #include "net/link/strangers.h"
 
 namespace gossamer::net {
-
-struct LinkStatistics {
-  bool up = false;                     // the control connection
-  std::optional<Duration> round_trip;  // of the last Ping
-  std::optional<Instant> last_heard;   // anything that arrived
-  // In counted_bytes(), both lanes.
-  std::uint64_t queued_bytes = 0;  // sent by the user, not acknowledged
-  std::uint64_t acknowledged_bytes = 0;
-  std::uint64_t received_bytes = 0;
-  std::optional<NodeId> relayed_by = {};  // what is up goes through this node
-  std::uint64_t link = 0;  // differs for each link with the node, as in Ticket; 0: there is none
-};
 
 // Names a message that was sent.
 struct Ticket {
@@ -70,7 +60,9 @@ class Links {
     std::uint64_t seed = 0;
     std::uint64_t control_window = 16ULL << 20;
     std::uint64_t bulk_window = 32ULL << 20;
-    bool relays = false;  // carries connections between nodes that it has links with
+    std::span<const ChannelRule> channels = {};  // what peers may send; empty: anything
+    NodeId coordinator = {};                     // the node that leads, for the channels
+    bool relays = false;                         // carries connections between nodes that it has links with
     std::uint64_t relay_bytes = 256ULL
                                 << 20;  // what may wait for them in all; an inner connection ends beyond
     Strangers::Limits strangers = {};   // accepted connections beyond them are closed at once
@@ -92,6 +84,9 @@ class Links {
   // Takes connections that this node relays to us, and believes it which node opened them. (The opener of a
   // link through a relay believes that relay anyway.)
   void trust_relay(NodeId node) { connections_.relay().trust(node); }
+
+  // The peers that serve, for the table of channels. Before the first call all members count as serving.
+  void set_serving(std::set<PeerId> peers) { traffic_.rules().set_serving(std::move(peers)); }
 
   // Opens all connections of a link anew by another way, if this node opened the link: directly, or through a
   // relay. No message is lost or doubled, as with connections that broke. False: it did not open it.
@@ -126,7 +121,10 @@ class Links {
   // The time at which tick() has something to do; nothing: only events matter.
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
 
-  [[nodiscard]] LinkStatistics statistics(NodeId node) const;
+  [[nodiscard]] LinkStatistics statistics(NodeId node) const {
+    const Link* const link = find(node);
+    return link == nullptr ? LinkStatistics() : link->statistics(connections_);
+  }
   // Bytes handed to connections since the beginning, with headers and all that was sent again. The second
   // counts only the pieces of messages on one channel.
   [[nodiscard]] std::uint64_t sent_bytes() const { return connections_.sent_bytes(); }

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -208,6 +209,42 @@ TEST(LinksSilence, DialingHasATimeOut) {
   EXPECT_GE(network.closed, network.dialed - 2);
   for (const LinkEvent& event : events) EXPECT_TRUE(std::holds_alternative<OpenFailed>(event));
   EXPECT_GE(events.size(), 5U);
+}
+
+// A peer that reads nothing of what it is sent is at fault once too much waits for it.
+TEST_F(LinksTest, PeersThatReadNothing) {
+  static constexpr std::array kRule{ChannelRule{1, Sender::kJoining, Lanes::kControl, 1}};
+  Node& a = start_with(1, kRule);
+  Node& b = start(2);
+  join(a, b);
+  b.consumes = false;
+  a.links->set_serving({});
+  for (int i = 0; i < 30; ++i) a.send(b, Lane::kControl, "", 1 << 20);
+  run_for(3);
+  EXPECT_TRUE(a.all<PeerAtFault>().empty()) << "less than 32 MiB wait";
+  for (int i = 0; i < 30; ++i) a.send(b, Lane::kControl, "", 1 << 20);
+  run_for(3);
+  ASSERT_EQ(a.all<PeerAtFault>().size(), 1U);
+  EXPECT_EQ(a.all<PeerAtFault>().front().peer, b.id);
+  EXPECT_FALSE(a.links->linked(b.id.node));
+}
+
+// A message that the table forbids is refused at its first piece, and nothing of it is kept.
+TEST_F(LinksTest, ForbiddenMessages) {
+  static constexpr std::array kRule{ChannelRule{1, Sender::kServing, Lanes::kBoth, 1000}};
+  Node& a = start(1);
+  Node& b = start_with(2, kRule);
+  join(a, b);
+  a.send(b, Lane::kBulk, "", 1000);
+  run_for(1);
+  EXPECT_EQ(b.bodies(Lane::kBulk).size(), 1U);
+  a.send(b, Lane::kBulk, "", 100 << 20);
+  run_for(1);
+  EXPECT_EQ(b.bodies(Lane::kBulk).size(), 1U);
+  ASSERT_EQ(b.all<PeerAtFault>().size(), 1U);
+  EXPECT_EQ(b.all<PeerAtFault>().front().peer, a.id);
+  EXPECT_EQ(b.links->statistics(a.id.node).received_bytes, 0U);
+  EXPECT_FALSE(b.links->linked(a.id.node));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -152,6 +153,14 @@ class LinksTest : public ::testing::Test {
               std::string certificate = {}) {
     nodes_.push_back(std::make_unique<Node>(timeline_, internet_, number, incarnation, std::move(run),
                                             std::move(certificate)));
+    return *nodes_.back();
+  }
+  // With a table of channels, which outlives the node.
+  Node& start_with(std::uint64_t number, std::span<const ChannelRule> channels) {
+    Links::Options options;
+    options.channels = channels;
+    nodes_.push_back(
+        std::make_unique<Node>(timeline_, internet_, number, 1, "run", std::string(), std::move(options)));
     return *nodes_.back();
   }
   void kill(Node& node) {

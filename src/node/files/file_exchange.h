@@ -29,16 +29,16 @@
 #include "cluster/chunks/donor.h"
 #include "cluster/chunks/fetcher.h"
 #include "host/api/disk.h"
+#include "net/link/channels.h"
 #include "net/link/links.h"
 #include "node/files/incoming_file.h"
 #include "node/files/stored_file.h"
 
 namespace gossamer::node {
 
-// Channels of links, beside those of control and engines.
-inline constexpr std::uint32_t kChunkRequests = 5;
-inline constexpr std::uint32_t kChunkAnswers = 6;
-inline constexpr std::uint32_t kDeliveries = 7;  // file_delivery.h
+using net::kChunkAnswers;
+using net::kChunkRequests;
+using net::kDeliveries;  // file_delivery.h
 
 // Does the work on another thread, and calls `then` on the loop when it is done.
 using Aside = std::function<void(std::function<void()> work, std::function<void(Instant)> then)>;

@@ -10,10 +10,11 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "net/link/channels.h"
 
 namespace gossamer::node {
 
-inline constexpr std::uint32_t kReports = 9;  // channel
+using net::kReports;
 // The most bytes of a batch. Each report counts kReportCost bytes more than it has.
 inline constexpr std::size_t kMostBatch = std::size_t{60} << 10;  // a body of a message has 64 KiB at most
 inline constexpr std::size_t kReportCost = 8;

@@ -160,8 +160,8 @@ void FleetEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
       life_->exchanges.send(std::move(*send), now);
     } else if (auto* const completed = std::get_if<cluster::Completed>(&event)) {
       if (at_work()) exchanged(life_->exchanges.name_of(completed->id), std::move(completed->result), now);
-    } else if (auto* const broken = std::get_if<cluster::RuleBroken>(&event)) {
-      fail(std::move(broken->error), now);
+    } else if (const auto* const broken = std::get_if<cluster::RuleBroken>(&event)) {
+      member().blame(broken->peer, broken->error, now);
     } else {
       // Members that all leave by themselves, and not because the run ends, get another view.
       const bool ends = (stopping_ && member().stop()) || life_->halted;

@@ -23,10 +23,9 @@
 
 namespace gossamer::sparse_engine {
 
-// Channels. Recoveries may be large, and go over the bulk lane. Steps are small, or as large as the user
-// wants.
-inline constexpr std::uint32_t kStepChannel = 3;
-inline constexpr std::uint32_t kRecoveryChannel = 4;
+// Recoveries may be large, and go over the bulk lane. Steps are small, or as large as the user wants.
+using net::kRecoveryChannel;
+using net::kStepChannel;
 
 // What an exchange is for.
 struct ExchangeName {

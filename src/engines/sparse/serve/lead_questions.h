@@ -29,7 +29,7 @@
 
 namespace gossamer::sparse_engine {
 
-inline constexpr std::uint32_t kQueryChannel = 8;
+using net::kQueryChannel;
 
 class LeadQuestions {
  public:

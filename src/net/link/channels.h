@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The channels of a run's links: number, name, and which nodes may send how
+// much (docs/protocols/link.md,
+// "Channels"). A user of links takes its channel from here. Thread rule: constants.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "net/link/channel_rules.h"
+
+namespace gossamer::net {
+
+inline constexpr std::uint32_t kControlChannel = 1;
+inline constexpr std::uint32_t kCheckChannel = 2;
+inline constexpr std::uint32_t kStepChannel = 3;
+inline constexpr std::uint32_t kRecoveryChannel = 4;
+inline constexpr std::uint32_t kChunkRequests = 5;
+inline constexpr std::uint32_t kChunkAnswers = 6;
+inline constexpr std::uint32_t kDeliveries = 7;
+inline constexpr std::uint32_t kQueryChannel = 8;
+inline constexpr std::uint32_t kReports = 9;
+
+inline constexpr std::array<std::pair<std::uint32_t, std::string_view>, 9> kChannelNames{{
+    {kControlChannel, "membership"},
+    {kCheckChannel, "fleet check"},
+    {kStepChannel, "steps"},
+    {kRecoveryChannel, "recoveries, snapshots"},
+    {kChunkRequests, "requests of chunks"},
+    {kChunkAnswers, "answers with chunks"},
+    {kDeliveries, "deliveries"},
+    {kQueryChannel, "queries"},
+    {kReports, "reports"},
+}};
+
+// All rows, by channel.
+[[nodiscard]] std::span<const ChannelRule> channel_rules();
+
+}  // namespace gossamer::net
