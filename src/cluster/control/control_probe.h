@@ -13,6 +13,7 @@ namespace gossamer::cluster {
 enum class ControlProbe : std::uint8_t {
   // coordinator
   kBeginAgain,
+  kTooManyLives,
   kChangeBegunAnew,
   kChangeWaits,
   kShortWhileRunning,
@@ -71,6 +72,7 @@ enum class ControlProbe : std::uint8_t {
 inline constexpr std::array<ProbeName<ControlProbe>, static_cast<std::size_t>(ControlProbe::kCount)>
     kControlProbes{{
         {ControlProbe::kBeginAgain, "coordinator.begin-again", "a node began that was alive already"},
+        {ControlProbe::kTooManyLives, "coordinator.too-many-lives", "a node began too many lives"},
         {ControlProbe::kChangeBegunAnew, "coordinator.change-begun-anew", "a member died during a change"},
         {ControlProbe::kChangeWaits, "coordinator.change-waits",
          "somebody wanted to come or go while members came to rest"},

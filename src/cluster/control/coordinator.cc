@@ -54,6 +54,15 @@ Error other_run(const std::string& got, const std::string& expected) {
           .fix = "ask a coordinator of that run, or join this one with a token of it"};
 }
 
+// Not kRefused: the node may ask again.
+Error too_many_lives(NodeId node) {
+  return {.where = certificate_name(node),
+          .what = "this node has begun too many lives",
+          .got = "another one",
+          .expected = fmt::format("one in {:.0f} s", LifeBudget::kEvery.seconds()),
+          .fix = "wait; see why its lives end"};
+}
+
 Result<membership::BeginAsk> read_begin(const std::string& bytes, const std::string& run) {
   membership::BeginAsk ask;
   if (!ask.ParseFromString(bytes)) return malformed("Begin", bytes.size());
@@ -196,6 +205,11 @@ void Coordinator::begin(NodeId node, const std::string& bytes, Answer answer, In
     *ends.mutable_stop() = changes_.stop_asked();
     return outbox_.then(
         [answer = std::move(answer), ends = std::move(ends)] { answer(ends.SerializeAsString()); });
+  }
+  // Without certificates, as in tests, each life is of another node.
+  if (node.value != 0 && !lives_.take(node, now)) {
+    reach(ControlProbe::kTooManyLives);
+    return answer(too_many_lives(node));
   }
   if (node.value == 0) node = next_node(lead_);
   if (run_.members.contains(node)) {

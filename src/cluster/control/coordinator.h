@@ -37,6 +37,7 @@
 #include "cluster/control/view.h"
 #include "cluster/control/watch.h"
 #include "cluster/control/workload.h"
+#include "cluster/membership/life_budget.h"
 #include "cluster/membership/mark_ledger.h"
 #include "net/link/links.h"
 
@@ -125,6 +126,8 @@ class Coordinator {
   // All members, joining ones included; good until the next call.
   [[nodiscard]] std::vector<MemberFacts> members() const;
   [[nodiscard]] Epoch installed() const { return Epoch(run_.installed.epoch()); }
+  // What the workload decided for that epoch.
+  [[nodiscard]] const std::string& decision() const { return run_.installed.decision(); }
   [[nodiscard]] const HoldingMap& holdings() const { return run_.holdings; }
   [[nodiscard]] const FencedIncarnations& fenced() const { return run_.fenced; }
   [[nodiscard]] const std::optional<MarkLedger>& marks() const { return books_.marks(); }
@@ -159,6 +162,7 @@ class Coordinator {
   Watch watch_;
   Books books_;
   Changes changes_;
+  LifeBudget lives_;
   std::optional<Instant> last_word_;  // until then it answers members that were fenced while the run ends
 };
 

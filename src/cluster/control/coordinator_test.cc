@@ -386,6 +386,31 @@ TEST_F(CoordinatorOfSix, GuiltyByMostOthers) {
   EXPECT_EQ(lost->text, "it broke a rule, as others say: rule 7?");
 }
 
+// Claim: a node that begins life after life is held back, and asks in vain. That is no refusal, which would
+// end it. It may begin again later, and its life goes on meanwhile.
+TEST_F(CoordinatorOfSix, LifeAfterLife) {
+  for (int i = 0; i < 6; ++i) (void)begin(20);
+  const std::size_t members = coordinator_->members().size();
+  membership::BeginAsk ask;
+  ask.set_run("run");
+  std::optional<ErrorKind> error;
+  const auto ask_begin = [&] {
+    coordinator_->begin(
+        NodeId(20), ask.SerializeAsString(),
+        [&](const Result<std::string>& answer) {
+          error = answer.ok() ? std::nullopt : std::optional(answer.error().kind);
+        },
+        now_);
+    store();
+  };
+  ask_begin();
+  EXPECT_EQ(error, ErrorKind::kFailed);
+  EXPECT_EQ(coordinator_->members().size(), members);
+  now_ = now_ + from_seconds(10);
+  ask_begin();
+  EXPECT_EQ(error, std::nullopt);
+}
+
 // Claim: members that have left are out of reach for others that are not done while a run ends. That is no
 // news, and harms nobody.
 TEST_F(CoordinatorTest, WhoHasLeftIsOutOfReach) {

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/membership/life_budget.h"
+
+#include <gtest/gtest.h>
+
+namespace gossamer::cluster {
+namespace {
+
+// Claim: a node begins six lives at once, and then one every ten seconds. Others are not held back by it.
+TEST(LifeBudget, AFewThenSlowly) {
+  LifeBudget budget;
+  const auto begun_in = [&](double from_s, double to_s) {
+    int begun = 0;
+    for (double s = from_s; s < to_s; s += 0.1)
+      begun += budget.take(NodeId(7), Instant() + from_seconds(s)) ? 1 : 0;
+    return begun;
+  };
+  EXPECT_EQ(begun_in(0, 1), 6);
+  EXPECT_EQ(begun_in(1, 9.9), 0);
+  EXPECT_TRUE(budget.take(NodeId(8), Instant() + from_seconds(9.9)));
+  EXPECT_EQ(begun_in(9.95, 110.1), 11);
+}
+
+// Claim: a node that rests has its whole budget again, and no more.
+TEST(LifeBudget, FillsUp) {
+  LifeBudget budget;
+  for (int round = 0; round < 3; ++round) {
+    const Instant now = Instant() + from_seconds(1000.0 * round);
+    for (int i = 0; i < 6; ++i) EXPECT_TRUE(budget.take(NodeId(7), now));
+    EXPECT_FALSE(budget.take(NodeId(7), now));
+  }
+}
+
+}  // namespace
+}  // namespace gossamer::cluster
