@@ -19,12 +19,24 @@ void Accompanied::connect() {
       process_.links() != nullptr ? std::optional(process_.generation()) : std::nullopt;
   if (leads == lead_) return;
   lead_ = leads;
+  placed_ = Epoch();
   companion_->connect(process_.links());
+}
+
+void Accompanied::tell_placement() {
+  const cluster::Coordinator* const coordinator = process_.coordinator();
+  if (coordinator == nullptr || coordinator->installed() == placed_) return;
+  placed_ = coordinator->installed();
+  companion_->placed(placed_, coordinator->decision());
 }
 
 void Accompanied::on(net::Arrived arrived) {
   connect();
+  tell_placement();
   companion_->on(std::move(arrived), loop_.now());
+  for (const Misdeed& one : companion_->take_misdeeds()) {
+    if (process_.coordinator() != nullptr) process_.coordinator()->blame(one.peer, one.error, loop_.now());
+  }
 }
 
 std::optional<Instant> Accompanied::tick() {

@@ -34,10 +34,12 @@ class Accompanied {
 
  private:
   void connect();
+  void tell_placement();
 
   EventLoop& loop_;
   cluster::CoordinatorProcess& process_;
   std::optional<Generation> lead_;  // lead of the links that the companion has
+  Epoch placed_;                    // that the companion knows, of this lead
   bool stopped_ = false;
   std::unique_ptr<Companion> companion_;
   AsideThread aside_;  // declared last: ends first

@@ -13,11 +13,19 @@
 #include <string>
 #include <vector>
 
+#include "base/ids.h"
+#include "base/result.h"
 #include "base/time.h"
 #include "net/link/links.h"
 #include "node/files/file_exchange.h"
 
 namespace gossamer::node {
+
+// A member has broken a rule of a protocol towards this node.
+struct Misdeed {
+  net::PeerId peer;
+  Error error;
+};
 
 class Companion {
  public:
@@ -28,6 +36,8 @@ class Companion {
 
   // Gives the links of a new lead; null when the lead ends.
   virtual void connect(net::Links* links) = 0;
+  // The placement in force, before any message that rests on it: its epoch and the workload's decision.
+  virtual void placed(Epoch, const std::string&) {}
   // Takes a message, between connect() and the end of the lead. The companion consumes it.
   virtual void on(net::Arrived arrived, Instant now) = 0;
   // Called after all else, and at next_wakeup(), also while this coordinator does not lead.
@@ -35,6 +45,8 @@ class Companion {
   [[nodiscard]] virtual std::optional<Instant> next_wakeup() const = 0;
   // The reason why the run is to end, once it is to end.
   [[nodiscard]] virtual std::optional<std::string> over() const = 0;
+  // What members have sent since the last call that no correct member sends. They are fenced.
+  [[nodiscard]] virtual std::vector<Misdeed> take_misdeeds() { return {}; }
   // Failures since the last call, as lines for people.
   [[nodiscard]] virtual std::vector<std::string> take_remarks() = 0;
 };

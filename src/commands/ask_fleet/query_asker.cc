@@ -8,7 +8,8 @@ namespace gossamer::commands {
 void QueryAsker::on(const net::Arrived& arrived, Instant now) {
   if (links_ != nullptr) links_->consumed(arrived.receipt, now);
   if (arrived.message.channel != sparse_engine::kQueryChannel) return;
-  queries_.on(arrived.from, arrived.message);
+  if (const auto good = queries_.on(arrived.from, arrived.message); !good.ok())
+    misdeeds_.push_back({.peer = arrived.from, .error = good.error()});
   const QueryDesk::Ready ready{
       .members = queries_.members(), .whole = queries_.whole(), .epoch = queries_.epoch()};
   if (ready != shown_) desk_.shows(ready);

@@ -9,12 +9,16 @@
 
 #include <cstdint>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/ids.h"
 #include "base/time.h"
 #include "commands/ask_fleet/query_desk.h"
 #include "engines/sparse/serve/fleet_queries.h"
 #include "net/link/links.h"
+#include "node/companion.h"
 #include "node/files/file_exchange.h"
 
 namespace gossamer::commands {
@@ -29,7 +33,9 @@ class QueryAsker {
 
   // As of a node::Companion.
   void connect(net::Links* links) { links_ = links; }
+  void placed(Epoch epoch, const std::string& decision) { queries_.placed(epoch, decision); }
   void on(const net::Arrived& arrived, Instant now);
+  [[nodiscard]] std::vector<node::Misdeed> take_misdeeds() { return std::exchange(misdeeds_, {}); }
   void tick(Instant now);
 
   // Whether the parts of all ready members are the whole model.
@@ -47,6 +53,7 @@ class QueryAsker {
   net::Links* links_ = nullptr;
   std::uint64_t number_ = 0;  // of the block under way
   QueryDesk::Ready shown_;
+  std::vector<node::Misdeed> misdeeds_;
 };
 
 }  // namespace gossamer::commands

@@ -93,6 +93,12 @@ class LeadCompanion final : public node::Companion {
     supply_->connect(links);
     beside_->connect(links);
   }
+  void placed(Epoch epoch, const std::string& decision) override { beside_->placed(epoch, decision); }
+  [[nodiscard]] std::vector<node::Misdeed> take_misdeeds() override {
+    std::vector<node::Misdeed> misdeeds = supply_->take_misdeeds();
+    for (node::Misdeed& one : beside_->take_misdeeds()) misdeeds.push_back(std::move(one));
+    return misdeeds;
+  }
   void on(net::Arrived arrived, Instant now) override {
     if (arrived.message.channel == channel_) return beside_->on(std::move(arrived), now);
     supply_->on(std::move(arrived), now);

@@ -38,7 +38,9 @@ class ServingCompanion final : public node::Companion {
         nodes_(nodes) {}
 
   void connect(net::Links* links) override { queries_.connect(links); }
+  void placed(Epoch epoch, const std::string& decision) override { queries_.placed(epoch, decision); }
   void on(net::Arrived arrived, Instant now) override { queries_.on(arrived, now); }
+  [[nodiscard]] std::vector<node::Misdeed> take_misdeeds() override { return queries_.take_misdeeds(); }
   void tick(Instant now) override {
     queries_.tick(now);
     if (now < next_look_) return;

@@ -31,7 +31,13 @@ class MeasuringCompanion final : public node::Companion {
   MeasuringCompanion& operator=(const MeasuringCompanion&) = delete;
 
   void connect(net::Links* links) override { measuring_.asker().connect(links); }
+  void placed(Epoch epoch, const std::string& decision) override {
+    measuring_.asker().placed(epoch, decision);
+  }
   void on(net::Arrived arrived, Instant now) override { measuring_.asker().on(arrived, now); }
+  [[nodiscard]] std::vector<node::Misdeed> take_misdeeds() override {
+    return measuring_.asker().take_misdeeds();
+  }
   void tick(Instant now) override { measuring_.asker().tick(now); }
   [[nodiscard]] std::optional<Instant> next_wakeup() const override { return std::nullopt; }
   [[nodiscard]] std::optional<std::string> over() const override { return std::nullopt; }

@@ -27,7 +27,10 @@ SparseMeasuring::SparseMeasuring(const TinyProblem& problem, Fleet& fleet)
 
 void SparseMeasuring::on(const net::Arrived& arrived) {
   if (arrived.message.channel != sparse_engine::kQueryChannel) return;
-  if (follow_lead()) queries_->on(arrived.from, arrived.message);
+  if (follow_lead()) {
+    const auto good = queries_->on(arrived.from, arrived.message);
+    CHECK(good.ok(), good.error().message());
+  }
   if (!std::exchange(looking_, true)) fleet_.timeline().after(kMeasureEvery, [this] { look(); });
 }
 

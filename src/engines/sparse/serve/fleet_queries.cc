@@ -95,26 +95,69 @@ void FleetQueries::ask_round() {
   }
 }
 
-void FleetQueries::on(net::PeerId from, const net::Message& message) {
+namespace {
+
+Error wrong_message(net::PeerId from, std::string got, std::string expected) {
+  return {.kind = ErrorKind::kBadData,
+          .where = fmt::format("node {}", from.node.value),
+          .what = "a member said of its part what cannot be",
+          .got = std::move(got),
+          .expected = std::move(expected),
+          .fix = "look whether it runs this version"};
+}
+
+}  // namespace
+
+// A decision that cannot be read is none of a layout: the run has failed.
+void FleetQueries::placed(Epoch epoch, const std::string& decision) {
+  if (auto layout = read_layout(decision, model_.shape); layout.ok())
+    placed_ = Placed{.epoch = epoch, .layout = *std::move(layout)};
+}
+
+Result<void> FleetQueries::on(net::PeerId from, const net::Message& message) {
   sparse_serving::Body body;
-  if (!body.ParseFromString(message.body)) return;
-  if (body.has_ready()) {
-    auto part = read_part(body.ready().part(), model_.shape);
-    if (part) return on_ready(from, Epoch(body.ready().epoch()), *std::move(part));
+  if (!body.ParseFromString(message.body)) {
+    return wrong_message(from, fmt::format("{} bytes that are no message", message.body.size()),
+                         "a message of docs/protocols/sparse-serving.md");
   }
+  if (body.has_ready()) return on_ready(from, body.ready());
   const auto found = ready_.find(from.node);
   const bool asked = waiting_ && body.has_answer() && body.answer().number() == number_ &&
                      found != ready_.end() && found->second.peer == from && !found->second.answer;
-  if (!asked) return;
+  if (!asked) return {};
   const std::uint64_t bytes = total_bytes(message.payload);
-  if (bytes != found->second.answer_bytes.value_or(bytes))
-    return end(wrong_answer(from.node, fmt::format("{} bytes", bytes)));
+  if (bytes != found->second.answer_bytes.value_or(bytes)) {
+    const Error wrong = wrong_answer(from.node, fmt::format("{} bytes", bytes));
+    end(wrong);
+    return wrong;
+  }
   found->second.answer = message.payload;
   const auto missing = [](const auto& one) { return !one.second.answer; };
   if (std::ranges::none_of(ready_, missing)) want_next();
+  return {};
 }
 
-void FleetQueries::on_ready(net::PeerId from, Epoch epoch, sparse::NetworkPart part) {
+// A member may be late, but it cannot be ahead of the layout, nor hold another part than the layout says.
+Result<void> FleetQueries::on_ready(net::PeerId from, const sparse_serving::Ready& ready) {
+  auto part = read_part(ready.part(), model_.shape);
+  if (!part) return wrong_message(from, "a part that cannot be", "a part of this model");
+  const Epoch epoch(ready.epoch());
+  if (placed_) {
+    if (placed_->epoch < epoch) {
+      return wrong_message(from, fmt::format("epoch {}", epoch.value),
+                           fmt::format("at most {}", placed_->epoch.value));
+    }
+    if (epoch < placed_->epoch) return {};
+    const auto rank = placed_->layout.rank_of(from.node);
+    const auto pieces = [this](const sparse::NetworkPart& one) { return pieces_of(model_.shape, one); };
+    if (!rank || pieces(placed_->layout.members[*rank].after) != pieces(*part))
+      return wrong_message(from, "the part of another", "the part that the layout gives to it");
+  }
+  on_part(from, epoch, *std::move(part));
+  return {};
+}
+
+void FleetQueries::on_part(net::PeerId from, Epoch epoch, sparse::NetworkPart part) {
   if (epoch < epoch_) return;
   if (epoch_ < epoch) ready_.clear();
   epoch_ = epoch;

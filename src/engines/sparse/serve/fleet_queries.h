@@ -15,12 +15,15 @@
 // outlive its queries.
 #pragma once
 
+#include <gossamer/sparse_serving.pb.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -28,6 +31,7 @@
 #include "base/result.h"
 #include "base/slice.h"
 #include "cluster/control/engine.h"
+#include "engines/sparse/fleet/step/layout.h"
 #include "engines/sparse/serve/block_rounds.h"
 #include "engines/sparse/serve/lead_questions.h"
 #include "host/api/network.h"
@@ -53,8 +57,12 @@ class FleetQueries {
   // Asks about a block, and gives up the block that is under way, if any. The contents of `block` are copied.
   // Neighbours need training rows.
   void ask(const Block& block);
-  // A message of the channel. A message that answers no open question is dropped.
-  void on(net::PeerId from, const net::Message& message);
+  // The layout in force, as the workload has decided it. Without one, members are believed what they say that
+  // they have.
+  void placed(Epoch epoch, const std::string& decision);
+  // A message of the channel. A message that answers no open question is dropped. kBadData for one that no
+  // correct member sends, such as that of a member that claims a part which the layout gives to others.
+  [[nodiscard]] Result<void> on(net::PeerId from, const net::Message& message);
   [[nodiscard]] std::vector<Sending> take_out();
   // Nothing while a piece is under way, or if there is nothing to compute.
   [[nodiscard]] Work take_work();
@@ -80,13 +88,19 @@ class FleetQueries {
   };
   struct Bench;
 
-  void on_ready(net::PeerId from, Epoch epoch, sparse::NetworkPart part);
+  [[nodiscard]] Result<void> on_ready(net::PeerId from, const sparse_serving::Ready& ready);
+  void on_part(net::PeerId from, Epoch epoch, sparse::NetworkPart part);
   void want_questions();
   void want_next();
   void ask_round();
   void end(Result<Answer> answer);
 
   const ModelInParts model_;
+  struct Placed {
+    Epoch epoch;
+    Layout layout;
+  };
+  std::optional<Placed> placed_;
   Epoch epoch_;
   std::map<NodeId, Ready> ready_;  // of that epoch
   std::uint64_t changes_ = 0;      // how often ready_ has changed

@@ -242,7 +242,7 @@ class OneLiar : public ::testing::Test {
     sparse_serving::Body body;
     body.mutable_ready()->set_epoch(4);
     write_part(part, *body.mutable_ready()->mutable_part());
-    queries_.on(peer_, {.channel = kQueryChannel, .body = body.SerializeAsString(), .payload = {}});
+    (void)queries_.on(peer_, {.channel = kQueryChannel, .body = body.SerializeAsString(), .payload = {}});
     rows_ = {.begin = {0, 1}, .index = {2}, .value = {1}};
     queries_.ask({.rows = rows_.view(), .labels = 1, .compared = rows_.value, .neighbours = 2});
   }
@@ -254,9 +254,9 @@ class OneLiar : public ::testing::Test {
     ASSERT_TRUE(asked.ParseFromString(out.front().message.body));
     sparse_serving::Body body;
     body.mutable_answer()->set_number(asked.question().number());
-    queries_.on(peer_, {.channel = kQueryChannel,
-                        .body = body.SerializeAsString(),
-                        .payload = {Slice::of(std::move(payload))}});
+    (void)queries_.on(peer_, {.channel = kQueryChannel,
+                              .body = body.SerializeAsString(),
+                              .payload = {Slice::of(std::move(payload))}});
     testing::do_work(queries_);
     asked_ = joined(out.front().message.payload);
   }

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -178,6 +179,10 @@ class OneMember : public ::testing::Test {
     part_ = with_shards(no_part(shape_), shape_, {0, 1});
     columns_of(part_, 0) = {0, 16};
   }
+  void say(net::PeerId from, const net::Message& message) {
+    const auto good = queries_.on(from, message);
+    EXPECT_TRUE(good.ok()) << good.error().message();
+  }
   net::Message asked() {
     testing::do_work(queries_);
     const auto out = queries_.take_out();
@@ -202,25 +207,25 @@ TEST_F(OneMember, WaitsForAllParts) {
   EXPECT_TRUE(queries_.take_out().empty());
   sparse::NetworkPart half = part_;
   half.rows.drop(1);
-  queries_.on(peer_, ready(Epoch(3), half));
+  say(peer_, ready(Epoch(3), half));
   EXPECT_FALSE(queries_.whole());
   EXPECT_FALSE(queries_.take_work());
   EXPECT_TRUE(queries_.take_out().empty());
-  queries_.on(peer_, ready(Epoch(4), part_));
+  say(peer_, ready(Epoch(4), part_));
   const net::Message first = asked();
-  queries_.on(peer_, ready(Epoch(3), half));  // late
+  say(peer_, ready(Epoch(3), half));  // late
   EXPECT_TRUE(queries_.whole());
-  queries_.on(peer_, ready(Epoch(5), part_));
+  say(peer_, ready(Epoch(5), part_));
   const net::Message second = asked();
   EXPECT_NE(first.body, second.body);
-  queries_.on(peer_, answer_to(first, std::vector<std::byte>(64)));  // no longer expected
+  say(peer_, answer_to(first, std::vector<std::byte>(64)));  // no longer expected
   testing::do_work(queries_);
   EXPECT_TRUE(queries_.take_out().empty());
-  queries_.on(peer_, answer_to(second, std::vector<std::byte>(64)));
-  queries_.on(peer_, answer_to(second, std::vector<std::byte>(64)));  // twice
+  say(peer_, answer_to(second, std::vector<std::byte>(64)));
+  say(peer_, answer_to(second, std::vector<std::byte>(64)));  // twice
   std::vector<Scored> list{{.id = 7, .score = 2}, {.id = 1, .score = 1}, {.id = 0, .score = 0}};
   const auto bytes = std::as_bytes(std::span(list));
-  queries_.on(peer_, answer_to(asked(), {bytes.begin(), bytes.end()}));
+  say(peer_, answer_to(asked(), {bytes.begin(), bytes.end()}));
   testing::do_work(queries_);
   const auto answer = queries_.take_answer();
   ASSERT_TRUE(answer && answer->ok());
@@ -231,7 +236,7 @@ TEST_F(OneMember, WaitsForAllParts) {
 // Claim: neither a block nor an answer makes the owner of the queries compute. Questions and answers are
 // there when Work is done, and there is one piece of it at a time.
 TEST_F(OneMember, ComputesNothingItself) {
-  queries_.on(peer_, ready(Epoch(4), part_));
+  say(peer_, ready(Epoch(4), part_));
   ask();
   auto work = queries_.take_work();
   ASSERT_TRUE(work);
@@ -240,11 +245,11 @@ TEST_F(OneMember, ComputesNothingItself) {
   work();
   EXPECT_TRUE(queries_.take_out().empty());
   queries_.worked();
-  queries_.on(peer_, answer_to(asked(), std::vector<std::byte>(64)));
+  say(peer_, answer_to(asked(), std::vector<std::byte>(64)));
   EXPECT_TRUE(queries_.take_out().empty());
   std::vector<Scored> list{{.id = 7, .score = 2}, {.id = 1, .score = 1}, {.id = 0, .score = 0}};
   const auto bytes = std::as_bytes(std::span(list));
-  queries_.on(peer_, answer_to(asked(), {bytes.begin(), bytes.end()}));
+  say(peer_, answer_to(asked(), {bytes.begin(), bytes.end()}));
   EXPECT_FALSE(queries_.take_answer());
   work = queries_.take_work();
   ASSERT_TRUE(work);
@@ -255,15 +260,38 @@ TEST_F(OneMember, ComputesNothingItself) {
   EXPECT_EQ((*answer)->net[0], list);
 }
 
+// Claim: a member that claims another part than the layout gives to it, or an epoch that is to come, breaks a
+// rule. It takes nothing over. What it says of an earlier epoch is late.
+TEST_F(OneMember, ClaimsNothingOfOthers) {
+  const net::PeerId other{NodeId(6), Incarnation(10)};
+  Layout layout;
+  layout.members.resize(2);
+  layout.members[0].node = peer_.node;
+  layout.members[0].after = part_;
+  layout.members[1].node = other.node;
+  layout.members[1].after = no_part(shape_);
+  queries_.placed(Epoch(4), write_layout(layout));
+  say(peer_, ready(Epoch(4), part_));
+  EXPECT_TRUE(queries_.whole());
+  EXPECT_FALSE(queries_.on(other, ready(Epoch(1ULL << 62), part_)).ok());
+  EXPECT_FALSE(queries_.on(other, ready(Epoch(4), part_)).ok());
+  EXPECT_FALSE(queries_.on({NodeId(7), Incarnation(11)}, ready(Epoch(4), part_)).ok());
+  EXPECT_FALSE(queries_.on(other, {.channel = kQueryChannel, .body = "\xff", .payload = {}}).ok());
+  say(other, ready(Epoch(3), part_));
+  EXPECT_TRUE(queries_.whole());
+  EXPECT_EQ(queries_.epoch(), Epoch(4));
+  EXPECT_EQ(queries_.nodes(), std::set{peer_.node});
+}
+
 // Claim: the view may change while answers are taken. The round that they belong to is not asked again. The
 // next one goes to the members that are there then.
 TEST_F(OneMember, ChangesWhileItComputes) {
-  queries_.on(peer_, ready(Epoch(4), part_));
+  say(peer_, ready(Epoch(4), part_));
   ask();
-  queries_.on(peer_, answer_to(asked(), std::vector<std::byte>(64)));
+  say(peer_, answer_to(asked(), std::vector<std::byte>(64)));
   const auto work = queries_.take_work();
   const net::PeerId other{NodeId(6), Incarnation(2)};
-  queries_.on(other, ready(Epoch(5), part_));
+  say(other, ready(Epoch(5), part_));
   EXPECT_FALSE(queries_.take_work());
   work();
   queries_.worked();
@@ -279,12 +307,12 @@ TEST_F(OneMember, ChangesWhileItComputes) {
 
 // Claim: a block that is given up during its Work gets no answer. The next block is asked.
 TEST_F(OneMember, GivesUpWhatItComputes) {
-  queries_.on(peer_, ready(Epoch(4), part_));
+  say(peer_, ready(Epoch(4), part_));
   ask();
-  queries_.on(peer_, answer_to(asked(), std::vector<std::byte>(64)));
+  say(peer_, answer_to(asked(), std::vector<std::byte>(64)));
   std::vector<Scored> list{{.id = 7, .score = 2}, {.id = 1, .score = 1}, {.id = 0, .score = 0}};
   const auto bytes = std::as_bytes(std::span(list));
-  queries_.on(peer_, answer_to(asked(), {bytes.begin(), bytes.end()}));
+  say(peer_, answer_to(asked(), {bytes.begin(), bytes.end()}));
   const auto work = queries_.take_work();
   ask();
   EXPECT_FALSE(queries_.take_work());
@@ -299,34 +327,34 @@ TEST_F(OneMember, GivesUpWhatItComputes) {
 // Claim: an answer that no member can have given ends the query, with an error that names the member. Answers
 // of strangers are dropped.
 TEST_F(OneMember, NamesWhoAnswersWhatCannotBe) {
-  queries_.on(peer_, ready(Epoch(4), part_));
+  say(peer_, ready(Epoch(4), part_));
   ask();
   const net::Message first = asked();
-  queries_.on({NodeId(6), Incarnation(9)}, answer_to(first, {}));
-  queries_.on({NodeId(5), Incarnation(8)}, answer_to(first, {}));
+  say({NodeId(6), Incarnation(9)}, answer_to(first, {}));
+  say({NodeId(5), Incarnation(8)}, answer_to(first, {}));
   EXPECT_FALSE(queries_.take_answer());
-  queries_.on(peer_, answer_to(first, std::vector<std::byte>(63)));
+  EXPECT_FALSE(queries_.on(peer_, answer_to(first, std::vector<std::byte>(63))).ok());
   auto answer = queries_.take_answer();
   ASSERT_TRUE(answer && !answer->ok());
   EXPECT_EQ(answer->error().where, "node 5");
   ask();
-  queries_.on(peer_, answer_to(asked(), std::vector<std::byte>(64)));
+  say(peer_, answer_to(asked(), std::vector<std::byte>(64)));
   std::vector<Scored> list{{.id = 12, .score = 2}, {.id = 1, .score = 1}, {.id = 0, .score = 0}};
   const auto bytes = std::as_bytes(std::span(list));
-  queries_.on(peer_, answer_to(asked(), {bytes.begin(), bytes.end()}));
+  say(peer_, answer_to(asked(), {bytes.begin(), bytes.end()}));
   testing::do_work(queries_);
   answer = queries_.take_answer();
   ASSERT_TRUE(answer && !answer->ok());
   EXPECT_EQ(answer->error().where, "node 5");
 }
 
-// Claim: bytes that are no message of the channel are dropped.
+// Claim: bytes that are no message of the channel, and a part that cannot be, are dropped, and break a rule.
 TEST_F(OneMember, DropsWhatItCannotRead) {
-  queries_.on(peer_, {.channel = kQueryChannel, .body = "\xff\xff", .payload = {}});
-  queries_.on(peer_, {.channel = kQueryChannel, .body = "", .payload = {}});
+  EXPECT_FALSE(queries_.on(peer_, {.channel = kQueryChannel, .body = "\xff\xff", .payload = {}}).ok());
+  say(peer_, {.channel = kQueryChannel, .body = "", .payload = {}});
   sparse::NetworkPart other = part_;
   columns_of(other, 0) = {0, 160};
-  queries_.on(peer_, ready(Epoch(4), other));
+  EXPECT_FALSE(queries_.on(peer_, ready(Epoch(4), other)).ok());
   EXPECT_EQ(queries_.members(), 0U);
 }
 

@@ -107,7 +107,8 @@ class ServedFleet {
                 .seed = seed,
                 .path = {.delay = from_milliseconds(5)},
                 .others = [this](const net::Arrived& arrived) {
-                  if (arrived.message.channel == kQueryChannel) queries_->on(arrived.from, arrived.message);
+                  if (arrived.message.channel == kQueryChannel)
+                    static_cast<void>(queries_->on(arrived.from, arrived.message));
                 }}) {
     for (std::size_t i = 0; i < members; ++i) join();
   }
