@@ -218,6 +218,7 @@ void Coordinator::begin(NodeId node, const std::string& bytes, Answer answer, In
   }
   LedMember& member = run_.members[node];
   member.record = new_record(node, *ask, lead_);
+  member.began = now;
   watch_.expect(member, now);
   outbox_.put(put_lead(lead_));
   if (options_.guarded(Defect::kForgottenMember)) outbox_.put(put_member(member.record));
@@ -323,7 +324,7 @@ void Coordinator::dispatch(LedMember& member, const ToCoordinator& said, Instant
   switch (said.kind_case()) {
     case ToCoordinator::kHere: return here(member, said.here(), now);
     case ToCoordinator::kBeat: return beat(member, said.beat(), now);
-    case ToCoordinator::kReady: return changes_.ready(member, now);
+    case ToCoordinator::kReady: return ready(member, now);
     case ToCoordinator::kDrain: return changes_.drain(member, now);
     case ToCoordinator::kLeave: return leave(member, said.leave(), now);
     case ToCoordinator::kFrozen: return frozen(member, said.frozen(), now);
@@ -397,6 +398,14 @@ void Coordinator::beat(LedMember& member, const membership::Beat& said, Instant 
   changes_.lost_links(*still, said, now);
 }
 
+// A node whose lives end soon would keep all others changing their view.
+void Coordinator::ready(LedMember& member, Instant now) {
+  const NodeId node(member.record.node());
+  const auto from = lives_.serves_from(node);
+  if (!member.began || !from || *from <= now) return changes_.ready(member, now);
+  serve_later_[node] = *from;
+}
+
 // Takes up what the member says about rules that others have broken.
 void Coordinator::accuse(NodeId by, const membership::Beat& said, Instant now) {
   for (const membership::Broke& broke : said.broke()) {
@@ -453,6 +462,8 @@ void Coordinator::bury(NodeId node, std::string_view why, Instant now) {
   outbox_.note("lost", peer, std::string(why));
   watch_.forget(found->second);
   if (phase() == Phase::kStopping && !found->second.leaves) last_word_ = now + kLastWord;
+  if (found->second.began) lives_.ended(node, *found->second.began, now);
+  serve_later_.erase(node);
   run_.members.erase(found);
   changes_.gone(peer);
   books_.free_everything_of(peer.incarnation);
@@ -464,6 +475,11 @@ void Coordinator::tick(Instant now) {
   const Duration patience = phase() == Phase::kStopping ? kEndingPatience : options_.patience;
   for (const Fencing& one : watch_.due(patience, now)) fence_all(one.nodes, one.why, now);
   books_.tick(now);
+  for (const auto& [node, from] : std::map(serve_later_)) {
+    if (from > now) continue;
+    serve_later_.erase(node);
+    changes_.ready(run_.members.at(node), now);
+  }
   changes_.tick(now);
   // Whether a silent member is dead is for Watch to say.
   const auto heard = [&](NodeId node) { return Watch::is_heard(run_.members.at(node), now); };
@@ -479,6 +495,7 @@ void Coordinator::tick(Instant now) {
 
 std::optional<Instant> Coordinator::next_wakeup() const {
   std::optional<Instant> wake = last_word_;
+  for (const auto& [node, from] : serve_later_) wake = sooner(wake, from);
   for (const auto& due : {watch_.next_wakeup(), books_.next_wakeup(), changes_.next_wakeup()}) {
     wake = sooner(wake, due);
   }

@@ -141,6 +141,7 @@ class Coordinator {
   void introduce(const LedMember& member);
   void beat(LedMember& member, const membership::Beat& said, Instant now);
   void accuse(NodeId by, const membership::Beat& said, Instant now);
+  void ready(LedMember& member, Instant now);
   void leave(LedMember& member, const membership::Leave& said, Instant now);
   void frozen(LedMember& member, const membership::Frozen& said, Instant now);
   [[nodiscard]] bool applied(const LedMember& member, const Books::Progress& progress, Instant now);
@@ -163,6 +164,7 @@ class Coordinator {
   Books books_;
   Changes changes_;
   LifeBudget lives_;
+  std::map<NodeId, Instant> serve_later_;  // members that said Ready, after lives that ended soon
   std::optional<Instant> last_word_;  // until then it answers members that were fenced while the run ends
 };
 

@@ -411,6 +411,28 @@ TEST_F(CoordinatorOfSix, LifeAfterLife) {
   EXPECT_EQ(error, std::nullopt);
 }
 
+// Claim: a node whose lives end soon serves later, once its last life lasts. Meanwhile it changes no view.
+TEST_F(CoordinatorOfSix, ServesOnceItsLifeLasts) {
+  const auto live_ready = [&] {
+    const net::PeerId peer = begin(20);
+    say(peer, [](auto& said) { said.mutable_ready(); });
+    rest();
+    return peer;
+  };
+  (void)live_ready();
+  (void)live_ready();
+  (void)live_ready();
+  const Epoch before = coordinator_->view().epoch();
+  const net::PeerId last = live_ready();
+  EXPECT_EQ(coordinator_->view().epoch(), before);
+  EXPECT_EQ(coordinator_->view().find(last), nullptr);
+  EXPECT_TRUE(coordinator_->next_wakeup().has_value());
+  now_ = now_ + from_seconds(1);
+  coordinator_->tick(now_);
+  store();
+  EXPECT_NE(coordinator_->view().find(last), nullptr);
+}
+
 // Claim: members that have left are out of reach for others that are not done while a run ends. That is no
 // news, and harms nobody.
 TEST_F(CoordinatorTest, WhoHasLeftIsOutOfReach) {

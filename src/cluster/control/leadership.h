@@ -62,6 +62,7 @@ struct LedMember {
   // Coordinator. Changes sets the state, and begins the pace anew.
   membership::MemberRecord record;
   bool leaves = false;
+  std::optional<Instant> began;  // this life, if it began with this coordinator
   SmoothedPace pace;
   std::optional<membership::StepFigures> steps;
 

@@ -31,5 +31,24 @@ TEST(LifeBudget, FillsUp) {
   }
 }
 
+// Claim: after two short lives the next one waits before it serves, twice as long each time, at most a
+// minute. A life that lasts ends that.
+TEST(LifeBudget, ShortLivesWait) {
+  LifeBudget budget;
+  const NodeId node(7);
+  Instant now;
+  const auto waits = [&](double lasted_s) {
+    const Instant began = now;
+    now = now + from_seconds(lasted_s);
+    budget.ended(node, began, now);
+    return budget.serves_from(node) ? (*budget.serves_from(node) - now).ns / 100'000'000 : -1;
+  };
+  EXPECT_EQ(budget.serves_from(node), std::nullopt);
+  for (const int tenths : {0, 5, 10, 20, 40, 80, 160, 320, 600, 600}) EXPECT_EQ(waits(0.1), tenths);
+  EXPECT_EQ(waits(60), -1);
+  EXPECT_EQ(waits(59), 0);
+  EXPECT_EQ(budget.serves_from(NodeId(8)), std::nullopt);
+}
+
 }  // namespace
 }  // namespace gossamer::cluster
