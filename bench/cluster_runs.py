@@ -122,7 +122,7 @@ def start_gossamer(here, data, settings, count, folder):
     for node in range(1, count + 1):
         log = folder / f"{node}.log"
         words = [measure.binary(), "join", at, "--token", token, "--dir", folder / f"{node}", "--name", f"node-{node}",
-                 "--cores", 1, "--metrics", f"{here.address(node)}:{cluster_lab.METRICS_PORT}"]
+                 "--in-place", "--cores", 1, "--metrics", f"{here.address(node)}:{cluster_lab.METRICS_PORT}"]
         members.append(cluster_lab.Member(node, here.start(node, words, log, environment), False, log))
     return Fleet(members, cluster_lab.Steps(folder / "run/nodes/parts"), folder)
 

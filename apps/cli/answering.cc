@@ -18,7 +18,8 @@ namespace {
 
 std::function<Result<void>(const host::Endpoint&, const std::string&)> print_join(Context& context) {
   return [&context](const host::Endpoint& at, const std::string& token) {
-    context.console.write(fmt::format("gossamer join {} --token {}\n", host::to_string(at), token));
+    context.console.write(
+        fmt::format("gossamer join {} --token {} --in-place\n", host::to_string(at), token));
     return Result<void>();
   };
 }

@@ -43,6 +43,7 @@ struct JoinFlags {
   std::string memory;
   std::string cores;
   bool nat = false;
+  bool in_place = false;
 };
 
 Parser make_join_parser(const Command& self, JoinFlags& flags) {
@@ -66,6 +67,8 @@ Parser make_join_parser(const Command& self, JoinFlags& flags) {
                   "how they reach this machine; default: as it reaches the coordinator")
       .type_name("NAME");
   parser.add_flag("--nat", flags.nat, "nobody can reach this machine: it opens all connections");
+  parser.add_flag("--in-place", flags.in_place,
+                  "use the coordinator's files under its own paths, where this machine has them");
   parser.add_option("--cores", flags.cores, "to work with; default: all it may use").type_name("N");
   parser.add_option("--memory", flags.memory, "to hold parts of the run in; default: all it may use")
       .type_name("SIZE");
@@ -160,6 +163,7 @@ Result<node::MemberOptions> member_options(Context& context, const JoinFlags& fl
     options.cores = static_cast<std::uint32_t>(*cores);
   }
   options.program = program_name();
+  options.in_place = flags.in_place;
   const auto report = report_options(context, flags.report);
   if (!report.ok()) return report.error();
   options.report = *report;

@@ -24,6 +24,13 @@ TEST(Printable, EveryByte) {
 TEST(Printable, NothingMovesTheCursor) {
   EXPECT_EQ(visible("M\u00fcnchen \x1b[31m\r\n\x7f"), "M\u00fcnchen \\x1b[31m\\x0d\\x0a\\x7f");
   EXPECT_EQ(visible(""), "");
+  // Controls beyond ASCII: as characters, and as bytes that continue none.
+  EXPECT_EQ(visible("\xc2\x9b"
+                    "2J"),
+            "\xc2\\x9b2J");
+  EXPECT_EQ(visible("\x9b"
+                    "2J \xe4\xb8\x9b \xc3\x9c"),
+            "\\x9b2J \xe4\xb8\x9b \xc3\x9c");
 }
 
 // No more of a text than was asked for, and a quotation says that something is missing.

@@ -37,9 +37,11 @@ Result<void> JoiningMember::begin() {
         return std::make_unique<node::ConfiguredEngine>(
             host_->disk, process,
             node::ConfiguredEngine::Options{
-                .kinds = kinds(*engines_, {.host = *host_, .process = process, .self = self}),
+                .kinds =
+                    kinds(*engines_,
+                          {.host = *host_, .process = process, .self = self, .in_place = options_.in_place}),
                 .program = options_.program,
-                .supply = {.directory = directory_, .seed = self.value},
+                .supply = {.directory = directory_, .seed = self.value, .in_place = options_.in_place},
                 .aside = std::move(aside)});
       });
   if (!node.ok()) return node.error();

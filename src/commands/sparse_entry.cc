@@ -35,6 +35,14 @@ std::unique_ptr<Training> prepare(const TrainingPlace& place, const std::optiona
   return sparse_training(place, std::move(runner));
 }
 
+Error not_in_place() {
+  return {.kind = ErrorKind::kRefused,
+          .what = "this node may not use paths that its coordinator names",
+          .got = "a model directory to serve from",
+          .expected = "a user who says that this machine has it under the same path",
+          .fix = "join with --in-place"};
+}
+
 // Members train, or serve a model.
 MemberKinds sparse_member(const MemberPlace& place) {
   const run::NodeHost& host = place.host;
@@ -52,7 +60,10 @@ MemberKinds sparse_member(const MemberPlace& place) {
                          }},
                     {.name = std::string(kServingEngine), .make = [&host, place](const node::Supplied&) {
                        return std::make_unique<sparse_engine::ServingEngine>(
-                           place.process, [&host](const std::string& configuration) {
+                           place.process,
+                           [&host, in_place = place.in_place](const std::string& configuration)
+                               -> Result<std::shared_ptr<const sparse_engine::ServingJob>> {
+                             if (!in_place) return not_in_place();
                              return make_serving_job(host, configuration);
                            });
                      }}}};

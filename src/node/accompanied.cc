@@ -21,6 +21,7 @@ void Accompanied::connect() {
   lead_ = leads;
   placed_ = Epoch();
   companion_->connect(process_.links());
+  companion_->read_books(process_.coordinator());
 }
 
 void Accompanied::tell_placement() {
@@ -34,6 +35,10 @@ void Accompanied::on(net::Arrived arrived) {
   connect();
   tell_placement();
   companion_->on(std::move(arrived), loop_.now());
+  blame();
+}
+
+void Accompanied::blame() {
   for (const Misdeed& one : companion_->take_misdeeds()) {
     if (process_.coordinator() != nullptr) process_.coordinator()->blame(one.peer, one.error, loop_.now());
   }
@@ -42,6 +47,7 @@ void Accompanied::on(net::Arrived arrived) {
 std::optional<Instant> Accompanied::tick() {
   connect();
   companion_->tick(loop_.now());
+  blame();
   const auto over = companion_->over();
   if (over && !stopped_ && process_.coordinator() != nullptr) {
     stopped_ = true;

@@ -35,6 +35,7 @@ class Accompanied {
  private:
   void connect();
   void tell_placement();
+  void blame();
 
   EventLoop& loop_;
   cluster::CoordinatorProcess& process_;

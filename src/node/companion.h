@@ -16,6 +16,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "cluster/control/coordinator.h"
 #include "net/link/links.h"
 #include "node/files/file_exchange.h"
 
@@ -38,6 +39,8 @@ class Companion {
   virtual void connect(net::Links* links) = 0;
   // The placement in force, before any message that rests on it: its epoch and the workload's decision.
   virtual void placed(Epoch, const std::string&) {}
+  // Gives the books of that lead, at the same times.
+  virtual void read_books(const cluster::Coordinator* /*books*/) {}
   // Takes a message, between connect() and the end of the lead. The companion consumes it.
   virtual void on(net::Arrived arrived, Instant now) = 0;
   // Called after all else, and at next_wakeup(), also while this coordinator does not lead.

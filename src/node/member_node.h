@@ -46,6 +46,7 @@ struct MemberOptions {
   std::optional<host::Endpoint> towards;
   std::uint64_t memory_bytes = 0;
   std::uint32_t cores = 1;
+  bool in_place = false;  // the engine may use files under paths that the coordinator names
   std::string program;
   ReportOptions report;
 };

@@ -22,7 +22,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "cluster/control/run_event.h"
+#include "cluster/control/leadership.h"
 #include "net/link/link_events.h"
 #include "node/report_options.h"
 #include "run/node_host.h"

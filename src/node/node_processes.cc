@@ -79,8 +79,8 @@ Result<NodeProcesses::Node> NodeProcesses::begin(std::size_t number) const {
   node.log = path(node.name + ".log");
   auto process = host::ChildProcess::start(
       {.program = options_.program,
-       .arguments = {"join", host::to_string(options_.at), "--token-file", path("token"), "--dir",
-                     path(node.name), "--name", "node " + node.name, "--cores",
+       .arguments = {"join", host::to_string(options_.at), "--token-file", path("token"), "--in-place",
+                     "--dir", path(node.name), "--name", "node " + node.name, "--cores",
                      fmt::format("{}", options_.threads_each)},
        .output = node.log,
        .environment = {{"XDG_STATE_HOME", path("state")}}});

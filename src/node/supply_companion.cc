@@ -22,7 +22,7 @@ Result<void> give(host::Disk& disk, const Supply& supply, const Supply::File& fi
 SupplyCompanion::SupplyCompanion(host::Disk& disk, const Supply& supply, Aside aside, Run run, Instant now)
     : run_(std::move(run)),
       exchange_(disk, {.aside = aside}, now),
-      collection_(disk, exchange_,
+      collection_(disk, exchange_, run_.rules,
                   {.directory = supply.deliver, .most_bytes = supply.most_bytes, .aside = std::move(aside)}) {
   for (const Supply::File& file : supply.files) {
     if (auto given = give(disk, supply, file, exchange_); !given.ok())
@@ -35,8 +35,14 @@ void SupplyCompanion::connect(net::Links* links) {
   exchange_.connect(links);
 }
 
+void SupplyCompanion::read_books(const cluster::Coordinator* books) {
+  books_ = books;
+  run_.books(books_);
+}
+
 void SupplyCompanion::on(net::Arrived arrived, Instant now) {
   if (links_ == nullptr) return;
+  run_.books(books_);
   const bool known = exchange_.on(arrived, now) || collection_.on(arrived, *links_, now) ||
                      run_.reports.on(arrived, *links_, now);
   if (!known) links_->consumed(arrived.receipt, now);
@@ -44,6 +50,7 @@ void SupplyCompanion::on(net::Arrived arrived, Instant now) {
 
 void SupplyCompanion::tick(Instant now) {
   if (links_ == nullptr) return;
+  run_.books(books_);
   exchange_.tick(now);
   collection_.tick(*links_, now);
 }
@@ -51,6 +58,15 @@ void SupplyCompanion::tick(Instant now) {
 std::optional<Error> SupplyCompanion::failing() const {
   if (run_.reports.failing()) return run_.reports.failing();
   return collection_.failing() ? std::optional(collection_.failing()->last) : std::nullopt;
+}
+
+std::vector<Misdeed> SupplyCompanion::take_misdeeds() {
+  std::vector<Misdeed> misdeeds;
+  for (FileCollection::Blamed& one : collection_.take_blamed())
+    misdeeds.push_back({one.peer, Error{.what = std::move(one.why)}});
+  for (ReportInbox::Blamed& one : run_.reports.take_blamed())
+    misdeeds.push_back({one.peer, Error{.what = std::move(one.why)}});
+  return misdeeds;
 }
 
 std::vector<std::string> SupplyCompanion::take_remarks() {

@@ -24,17 +24,27 @@ namespace gossamer::node {
 class SupplyCompanion final : public Companion {
  public:
   struct Run {
-    ReportInbox& reports;  // outlives this object
+    ReportInbox& reports;  // these two outlive this object
+    DeliveryRules& rules;
+    // Gets the books of each lead before each message and at every tick; null when none is left.
+    std::function<void(const cluster::Coordinator*)> books;
     // Asked now and then: why the run is to end, once it is.
     std::function<std::optional<std::string>()> over;
   };
   SupplyCompanion(host::Disk& disk, const Supply& supply, Aside aside, Run run, Instant now);
+  ~SupplyCompanion() override { run_.books(nullptr); }
+  SupplyCompanion(const SupplyCompanion&) = delete;
+  SupplyCompanion& operator=(const SupplyCompanion&) = delete;
 
   void connect(net::Links* links) override;
+  void read_books(const cluster::Coordinator* books) override;
   void on(net::Arrived arrived, Instant now) override;
   void tick(Instant now) override;
-  [[nodiscard]] std::optional<Instant> next_wakeup() const override { return exchange_.next_wakeup(); }
+  [[nodiscard]] std::optional<Instant> next_wakeup() const override {
+    return sooner(exchange_.next_wakeup(), collection_.next_wakeup());
+  }
   [[nodiscard]] std::optional<std::string> over() const override { return run_.over(); }
+  [[nodiscard]] std::vector<Misdeed> take_misdeeds() override;
   [[nodiscard]] std::vector<std::string> take_remarks() override;
   // Why deliveries and reports cannot be stored; nothing while they can.
   [[nodiscard]] std::optional<Error> failing() const;
@@ -42,6 +52,7 @@ class SupplyCompanion final : public Companion {
  private:
   const Run run_;
   net::Links* links_ = nullptr;
+  const cluster::Coordinator* books_ = nullptr;
   FileExchange exchange_;
   FileCollection collection_;
   std::vector<std::string> remarks_;

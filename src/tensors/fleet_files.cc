@@ -6,6 +6,8 @@
 #include <charconv>
 #include <utility>
 
+#include "base/printable.h"
+
 namespace gossamer::tensors {
 namespace {
 
@@ -31,22 +33,40 @@ bool take_word(std::string_view& text, std::string_view word) {
   return true;
 }
 
-// The step of a finished file, by its name.
-std::optional<StepNumber> step_of(std::string_view name) {
+// The step of a finished file, by its name. Takes what it has read off the name.
+std::optional<StepNumber> take_step(std::string_view& name) {
   StepNumber step;
   if (!take_word(name, kStepPrefix) || name.size() <= kStepDigits || name[kStepDigits] != '.' ||
       !take_number(name, step.value))
     return std::nullopt;
-  std::uint64_t node = 0;
-  const bool good = name == kRecord || (take_word(name, ".") && take_number(name, node) && name == kPart);
-  return good ? std::optional(step) : std::nullopt;
+  return step;
+}
+
+// The step of a finished file, by its name.
+std::optional<StepNumber> step_of(std::string_view name) {
+  if (const auto file = read_fleet_file_name(name)) return file->step;
+  const auto step = take_step(name);
+  return step && name == kRecord ? step : std::nullopt;
 }
 
 }  // namespace
 
+std::string fleet_file_name(const FleetFileName& file) {
+  return fmt::format("{}.{}{}", stem(file.step), file.node.value, kPart);
+}
+
+std::optional<FleetFileName> read_fleet_file_name(std::string_view name) {
+  const auto step = take_step(name);
+  FleetFileName file;
+  if (!step || !take_word(name, ".") || !take_number(name, file.node.value) || name != kPart)
+    return std::nullopt;
+  file.step = *step;
+  return file;
+}
+
 Result<void> write_fleet_file(host::Disk& disk, const std::string& directory, NodeId node,
                               const CheckpointInfo& info, std::span<const NamedTensor> tensors) {
-  const std::string name = fmt::format("{}.{}{}", stem(info.next_step), node.value, kPart);
+  const std::string name = fleet_file_name({.step = info.next_step, .node = node});
   return write_checkpoint(disk, directory + "/" + name, info, tensors);
 }
 
@@ -70,6 +90,30 @@ Result<std::map<StepNumber, std::vector<std::string>>> list_fleet_files(host::Di
     if (const auto step = step_of(text)) files[*step].push_back(name);
   }
   return files;
+}
+
+Result<void> check_fleet_file(host::Disk& disk, const std::string& path, const WantedFleetFile& wanted,
+                              FunctionRef<bool(const std::string& name, std::uint64_t bytes)> may_have) {
+  const auto refused = [&](std::string got, std::string expected) {
+    return Error{.kind = ErrorKind::kBadData,
+                 .where = path,
+                 .what = "a member's file is not what it should be",
+                 .got = std::move(got),
+                 .expected = std::move(expected)};
+  };
+  const auto file = CheckpointFile::open(disk, path);
+  if (!file.ok()) return file.error();
+  if (file->info().next_step != wanted.step)
+    return refused(fmt::format("the state before step {}", file->info().next_step.value),
+                   fmt::format("that before step {}", wanted.step.value));
+  if (file->info().config_fingerprint != wanted.fingerprint)
+    return refused("the state of another run", "that of this run");
+  for (const std::string& name : file->names()) {
+    if (!may_have(name, file->size_of(name).value_or(0)))
+      return refused(fmt::format("section {}", quote(name)), "what the member owned");
+    if (auto bytes = file->section(name); !bytes.ok()) return bytes.error();
+  }
+  return {};
 }
 
 Result<std::optional<FleetFiles>> open_fleet_files(host::Disk& disk, const std::string& directory,

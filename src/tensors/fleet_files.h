@@ -11,6 +11,7 @@
 // Thread rule: plain functions and values; one thread uses each.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "base/counters.h"
+#include "base/function_ref.h"
 #include "base/ids.h"
 #include "base/result.h"
 #include "host/api/disk.h"
@@ -35,11 +37,30 @@ namespace gossamer::tensors {
 [[nodiscard]] Result<void> write_run_record(host::Disk& disk, const std::string& directory,
                                             const CheckpointInfo& info);
 
+// What the name of a member's file says. The name of a file of the same step and member is always the same.
+struct FleetFileName {
+  StepNumber step;
+  NodeId node;
+};
+[[nodiscard]] std::string fleet_file_name(const FleetFileName& file);
+// Nothing for any other name, such as that of a record.
+[[nodiscard]] std::optional<FleetFileName> read_fleet_file_name(std::string_view name);
+
 // Whether a finished file of a fleet's checkpoint can have this name.
 [[nodiscard]] bool is_fleet_file(std::string_view name);
 // The files of fleets' checkpoints in the directory, unfinished ones too, by step.
 [[nodiscard]] Result<std::map<StepNumber, std::vector<std::string>>> list_fleet_files(
     host::Disk& disk, const std::string& directory);
+
+// Looks whether a member's file is undamaged, of that step and fingerprint, and has no sections but those
+// that `may_have` allows by name and size. kBadData if not.
+struct WantedFleetFile {
+  StepNumber step;
+  std::string fingerprint;
+};
+[[nodiscard]] Result<void> check_fleet_file(
+    host::Disk& disk, const std::string& path, const WantedFleetFile& wanted,
+    FunctionRef<bool(const std::string& name, std::uint64_t bytes)> may_have);
 
 // The readable files of members of one step, whether they are a whole checkpoint or not.
 struct FleetFiles {

@@ -47,7 +47,7 @@ std::string some_batch(Choices& choices) {
 
 Counted read(host::Disk& disk) {
   Counted counted;
-  ReportInbox inbox([](const ReportBatch&) { return Result<void>(); });
+  ReportInbox inbox([](const ReportBatch&) { return Result<std::string>(std::string()); });
   ReportJournal journal(disk, "/reports");
   const auto cut = journal.open([&](ReportBatch batch) {
     if (const auto fresh = inbox.written_before(std::move(batch))) count(counted, *fresh);
@@ -66,12 +66,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (choices.flip()) CHECK(host::replace_file(disk, "/reports", choices.text()).ok());
   ReportJournal journal(disk, "/reports");
   Counted counted = read(disk);
-  ReportInbox inbox([&](const ReportBatch& batch) -> Result<void> {
+  ReportInbox inbox([&](const ReportBatch& batch) -> Result<std::string> {
     const bool full = choices.below(4) == 0;
     disk.restart_count({.capacity_bytes = full ? choices.below(300) : 1 << 20});
-    auto kept = journal.append(batch);
-    if (kept.ok()) count(counted, batch);
-    return kept;
+    if (auto kept = journal.append(batch); !kept.ok()) return kept.error();
+    count(counted, batch);
+    return std::string();
   });
   CHECK(journal.open([&](ReportBatch batch) { (void)inbox.written_before(std::move(batch)); }).ok());
   while (choices.left()) {

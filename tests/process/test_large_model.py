@@ -135,8 +135,8 @@ class LargeModel(test_training.WithData):
         found = re.fullmatch(r"gossamer join (\S+) --token (\S+)\n", line)
         if found is None:
             self.fail(leader.finish().err)
-        members = [self.start(name, "join", found[1], "--token", found[2], "--name", name, "--cores", "1",
-                              "--memory", "400M", "--dir", self.path(name))
+        members = [self.start(name, "join", found[1], "--token", found[2], "--name", name, "--in-place",
+                              "--cores", "1", "--memory", "400M", "--dir", self.path(name))
                    for name in ("one", "two", "three", "four")]  # fmt: skip
         done = leader.finish()
         self.assertEqual(done.status, 0, done.err)
@@ -174,9 +174,9 @@ class LargeModel(test_training.WithData):
 
     def by_members(self, *arguments):
         front = self.start(f"{arguments[0]}.front", *arguments, "--nodes", 4, "--join-at", "127.0.0.1:0")
-        found = re.fullmatch(r"gossamer join (\S+) --token (\S+)\n", front.wait_for_line("gossamer join"))
+        found = re.fullmatch(r"gossamer join (\S+) --token (\S+) --in-place\n", front.wait_for_line("gossamer join"))
         members = [self.start(f"{arguments[0]}.{name}", "join", found[1], "--token", found[2], "--name", name,
-                              "--cores", "1", "--memory", "400M", "--dir", self.path(f"{arguments[0]}.{name}"))
+                              "--in-place", "--cores", "1", "--memory", "400M", "--dir", self.path(f"{arguments[0]}.{name}"))
                    for name in ("one", "two", "three", "four")]  # fmt: skip
         done = front.finish()
         self.assertEqual(done.status, 0, done.err)

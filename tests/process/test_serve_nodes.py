@@ -130,15 +130,19 @@ class ServeNodes(WithServed):
         self.assertEqual(self.run_nodes("predict", self.out, self.queries[0], "--nodes", 2).status, 0)
         self.assertEqual(self.left_over(), [])
 
-    # Members come with a token, from any machine that has the model under the same path.
+    # Members come with a token, from any machine that has the model under the same path, if its user says so.
     def test_members_join(self):
         running = program.Running("serve", self.out, "--listen", "127.0.0.1:0", "--nodes", 2, "--join-at",
                                   "127.0.0.1:0", environment=self.environment)  # fmt: skip
         self.addCleanup(self.end, running)
-        found = re.fullmatch(r"gossamer join (\S+) --token (\S+)\n", running.wait_for_line("gossamer join"))
+        found = re.fullmatch(r"gossamer join (\S+) --token (\S+) --in-place\n", running.wait_for_line("gossamer join"))
+        timid = program.run("join", found[1], "--token", found[2], "--dir", self.path("timid"),
+                            environment=self.environment)  # fmt: skip
+        self.assertEqual(timid.status, 4, timid.err)
+        self.assertIn("join with --in-place", timid.err)
         members = []
         for name in ("one", "two"):
-            members.append(program.Running("join", found[1], "--token", found[2], "--name", name, "--dir",
+            members.append(program.Running("join", found[1], "--token", found[2], "--name", name, "--in-place", "--dir",
                                            self.path(name), environment=self.environment))  # fmt: skip
             self.addCleanup(self.end, members[-1])
         line = running.process.stdout.readline()

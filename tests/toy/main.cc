@@ -89,6 +89,12 @@ class Training final : public commands::SectionedTraining {
     for (std::uint64_t thing = 0; thing < kThings; ++thing) sections.names.push_back(section_of(thing));
     return sections;
   }
+  [[nodiscard]] std::optional<std::uint64_t> thing_of(const std::string& section) const override {
+    for (std::uint64_t thing = 0; thing < kThings; ++thing) {
+      if (section == section_of(thing)) return thing;
+    }
+    return std::nullopt;
+  }
   Result<void> supply(node::Supply& supply) const override {
     return node::add_file(host().disk, supply, "numbers", config_.numbers);
   }

@@ -196,27 +196,15 @@ void Changes::send_view(LedMember& member, Epoch has) {
     Change& change = *message.mutable_change();
     change = run_.view.whole();
     change.set_freeze(options_.view_change == ViewChange::kFrozen && phase_ == Phase::kFreezing);
-    if (run_.installed.epoch() != 0) *change.mutable_installed() = install_message();
+    if (run_.installed.epoch() != 0) *change.mutable_installed() = install_message(run_);
     outbox_.tell(member, std::move(message));
   }
   member.told = run_.view.epoch();
 }
 
-membership::Install Changes::install_message() const {
-  membership::Install install;
-  install.set_epoch(run_.installed.epoch());
-  install.set_decision(run_.installed.decision());
-  for (const auto& [thing, node] : run_.holdings) {
-    membership::Holding& holding = *install.add_holdings();
-    holding.set_thing(thing.value);
-    holding.set_node(node.value);
-  }
-  return install;
-}
-
 void Changes::say_placement(const LedMember& member) {
   ToMember message;
-  *message.mutable_install() = install_message();
+  *message.mutable_install() = install_message(run_);
   outbox_.tell(member, std::move(message));
 }
 

@@ -167,7 +167,6 @@ class Changes {
   [[nodiscard]] AtRest at_rest();
   void send_view(LedMember& member, Epoch has);
   void tell_stop(const LedMember& member);
-  [[nodiscard]] membership::Install install_message() const;
   [[nodiscard]] bool guarded(Defect without) const { return options_.guarded(without); }
   void reach(ControlProbe probe) const { reached(options_.probes, probe); }
 

@@ -33,7 +33,6 @@
 #include "cluster/control/leadership.h"
 #include "cluster/control/pace.h"
 #include "cluster/control/records.h"
-#include "cluster/control/run_event.h"
 #include "cluster/control/view.h"
 #include "cluster/control/watch.h"
 #include "cluster/control/workload.h"
@@ -97,7 +96,8 @@ class Coordinator {
   void once_durable(std::function<void()> use) { outbox_.then(std::move(use)); }
 
   void on(const net::LinkEvent& event, Instant now);
-  // The member broke a rule of a protocol towards this node: it is fenced.
+  // The member broke a rule of a protocol towards this node: it is fenced. A later life of its node is left
+  // alone.
   void blame(net::PeerId peer, const Error& error, Instant now);
   void tick(Instant now);
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
@@ -126,9 +126,9 @@ class Coordinator {
   // All members, joining ones included; good until the next call.
   [[nodiscard]] std::vector<MemberFacts> members() const;
   [[nodiscard]] Epoch installed() const { return Epoch(run_.installed.epoch()); }
-  // What the workload decided for that epoch.
-  [[nodiscard]] const std::string& decision() const { return run_.installed.decision(); }
   [[nodiscard]] const HoldingMap& holdings() const { return run_.holdings; }
+  // What the workload decided for the view that is installed, for the members' engines.
+  [[nodiscard]] const std::string& decision() const { return run_.installed.decision(); }
   [[nodiscard]] const FencedIncarnations& fenced() const { return run_.fenced; }
   [[nodiscard]] const std::optional<MarkLedger>& marks() const { return books_.marks(); }
 

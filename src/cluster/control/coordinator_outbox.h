@@ -17,7 +17,6 @@
 #include "base/time.h"
 #include "cluster/control/durable_outbox.h"
 #include "cluster/control/leadership.h"
-#include "cluster/control/run_event.h"
 #include "net/link/links.h"
 
 namespace gossamer::cluster {

@@ -28,6 +28,7 @@
 #include "cluster/membership/failure_detector.h"
 #include "cluster/membership/fenced_incarnations.h"
 #include "cluster/placement/placement.h"
+#include "net/link/peer_id.h"
 
 namespace gossamer::cluster {
 
@@ -55,6 +56,14 @@ struct CoordinatorOptions {
 
   // Whether the protection is in place that the defect would switch off.
   [[nodiscard]] bool guarded(Defect without) const { return defect != without; }
+};
+
+// What happens in a run, for people.
+struct RunEvent {
+  std::string kind = {};  // "begun", "serving", "lost", "installed", "rebalances", "short", ...
+  net::PeerId peer = {};  // the member that it is about, if any
+  Epoch epoch = {};
+  std::string text = {};
 };
 
 // A member, also one that is joining.

@@ -164,6 +164,18 @@ membership::Installed installed_as(Epoch epoch, const Decision& decision,
   return installed;
 }
 
+membership::Install install_message(const LedRun& run) {
+  membership::Install install;
+  install.set_epoch(run.installed.epoch());
+  install.set_decision(run.installed.decision());
+  for (const auto& [thing, node] : run.holdings) {
+    membership::Holding& holding = *install.add_holdings();
+    holding.set_thing(thing.value);
+    holding.set_node(node.value);
+  }
+  return install;
+}
+
 bool go_on_without(const std::set<NodeId>& nodes, const AtRest& rest, const placement::Options& options,
                    Instant now) {
   std::vector<placement::Member> members = members_to_place(rest.run, now);

@@ -37,6 +37,8 @@ struct AtRest {
 // What the store is to know of it.
 [[nodiscard]] membership::Installed installed_as(Epoch epoch, const Decision& decision,
                                                  const placement::Placement& placed);
+// What members are told of the last placement.
+[[nodiscard]] membership::Install install_message(const LedRun& run);
 // Whether the members that rest could go on without these: they have all that the run has learnt, and room.
 [[nodiscard]] bool go_on_without(const std::set<NodeId>& nodes, const AtRest& rest,
                                  const placement::Options& options, Instant now);

@@ -20,6 +20,7 @@ struct MemberPlace {
   const run::NodeHost& host;
   cluster::MemberProcess& process;
   NodeId self;
+  bool in_place = false;  // it may read files under paths that the coordinator names
 };
 
 struct MemberKinds {

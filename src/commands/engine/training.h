@@ -19,7 +19,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -148,6 +151,19 @@ class LedTraining {
     bool trained = false;
   };
 
+  // A file that a member delivers, by the name that it has for it.
+  struct DeliveredFile {
+    NodeId node;          // whose part it has
+    StepNumber step;      // all steps before it are applied
+    bool result = false;  // of the run; else of a checkpoint
+    std::string name;     // made of these, as the lead calls it
+  };
+  // What a member owned by a view that the lead had installed.
+  struct Owned {
+    std::set<std::uint64_t> things;
+    std::string decision;  // of the workload
+  };
+
   LedTraining() = default;
   LedTraining(const LedTraining&) = delete;
   LedTraining& operator=(const LedTraining&) = delete;
@@ -162,6 +178,12 @@ class LedTraining {
   // The info of the checkpoint of that step; nothing while it is not whole.
   [[nodiscard]] virtual std::optional<tensors::CheckpointInfo> checkpoint(StepNumber step) const = 0;
   [[nodiscard]] virtual Result<Led> lead(const FleetWanted& wanted) = 0;
+  // Nothing for a name that no member of this run has for a file.
+  [[nodiscard]] virtual std::optional<DeliveredFile> read_delivered(std::string_view name) const = 0;
+  // Looks whether the file at that path is undamaged, and has no more than its member owned by one of these
+  // entries. kBadData if not. After lead(), any thread.
+  [[nodiscard]] virtual Result<void> check_delivered(const std::string& path, const DeliveredFile& file,
+                                                     std::span<const Owned> owned) const = 0;
   // Whether all of the result lies in DIR/nodes/parts, delivered by members. `members`: as in FleetWanted.
   [[nodiscard]] virtual Result<bool> delivered(std::size_t members) = 0;
   // Members whose parts make up the result; 0 while some are missing.

@@ -20,28 +20,57 @@ void CheckpointKeeper::take_delivered() {
   if (!files.ok()) return;
   for (const auto& [step, names] : *files) {
     for (const std::string& name : names) {
-      if (tensors::is_fleet_file(name))
-        static_cast<void>(disk_.rename(options_.delivered + "/" + name, options_.directory + "/" + name));
+      if (!tensors::is_fleet_file(name)) continue;
+      const auto moved = disk_.rename(options_.delivered + "/" + name, options_.directory + "/" + name);
+      if (moved.ok()) seen_.erase(step);
+    }
+  }
+  if (!files->empty()) bound_unfinished(*files);
+}
+
+// A member may deliver files of steps at which no other saves. They never become whole.
+void CheckpointKeeper::bound_unfinished(const std::map<StepNumber, std::vector<std::string>>& delivered) {
+  std::map<NodeId, std::vector<std::string>> unfinished;
+  const auto files = tensors::list_fleet_files(disk_, options_.directory);
+  if (!files.ok()) return;
+  for (auto step = files->upper_bound(newest()); step != files->end(); ++step) {
+    for (const std::string& name : step->second) {
+      if (const auto file = tensors::read_fleet_file_name(name)) unfinished[file->node].push_back(name);
+    }
+  }
+  for (const auto& [step, names] : delivered) {
+    for (const std::string& name : names) {
+      const auto file = tensors::read_fleet_file_name(name);
+      const auto found = file ? unfinished.find(file->node) : unfinished.end();
+      if (found == unfinished.end() || found->second.size() <= kMostUnfinished) continue;
+      const std::string oldest = found->second.front();
+      found->second.erase(found->second.begin());
+      static_cast<void>(disk_.remove_all(options_.directory + "/" + oldest));
     }
   }
 }
 
-void CheckpointKeeper::look(tensors::CheckpointInfo info, EventSink events) {
+void CheckpointKeeper::look(const tensors::CheckpointInfo& info, EventSink events) {
   take_delivered();
   const auto files = tensors::list_fleet_files(disk_, options_.directory);
   if (!files.ok()) return;
+  const bool again = ++looks_ % kLookAgain == 0;
   for (auto step = files->upper_bound(newest()); step != files->end(); ++step) {
     const auto written = static_cast<std::size_t>(
         std::ranges::count_if(step->second, [](const std::string& name) { return !name.ends_with(".tmp"); }));
-    if (std::exchange(seen_[step->first], written) == written) continue;
+    if (std::exchange(seen_[step->first], written) == written && !again) continue;
     if (!options_.whole(step->first)) continue;
-    info.next_step = step->first;
-    info.config_fingerprint = options_.fingerprint;
-    // Without this record a summary lacks what came before.
-    static_cast<void>(tensors::write_run_record(disk_, options_.directory, info));
     events("checkpoint_written", {{"step", step->first.value}});
     add(step->first);
+    record(info);
   }
+}
+
+// Without this record a summary lacks what came before.
+void CheckpointKeeper::record(tensors::CheckpointInfo info) const {
+  info.next_step = newest();
+  info.config_fingerprint = options_.fingerprint;
+  static_cast<void>(tensors::write_run_record(disk_, options_.directory, info));
 }
 
 void CheckpointKeeper::add(StepNumber step) {

@@ -6,10 +6,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/counters.h"
 #include "base/ids.h"
@@ -35,10 +37,18 @@ class CheckpointKeeper {
   };
   CheckpointKeeper(host::Disk& disk, Options options);
 
+  // Files of a member of checkpoints that are not whole. Its oldest ones go.
+  static constexpr std::size_t kMostUnfinished = 16;
+  // A step whose files are as many as before is looked at again after so many looks: a file of it may have
+  // been replaced, or could not be read.
+  static constexpr std::uint64_t kLookAgain = 50;
+
   // Looks for new checkpoints, and sends the event `checkpoint_written` for each that has
   // become whole. `info` is what is known of the run by now. A file that cannot be read or
   // removed now is tried again the next time.
-  void look(tensors::CheckpointInfo info, EventSink events);
+  void look(const tensors::CheckpointInfo& info, EventSink events);
+  // Notes anew what is known of the run by now, beside the newest checkpoint.
+  void record(tensors::CheckpointInfo info) const;
   // Adds a checkpoint of step `step` that this object has not found itself.
   void add(StepNumber step);
   // The step of the newest whole checkpoint; 0 where there is none.
@@ -46,12 +56,14 @@ class CheckpointKeeper {
 
  private:
   void take_delivered();
+  void bound_unfinished(const std::map<StepNumber, std::vector<std::string>>& delivered);
   void remove_old();
 
   host::Disk& disk_;
   const Options options_;
   std::deque<StepNumber> whole_;
   std::map<StepNumber, std::size_t> seen_;  // files of steps that are not whole yet
+  std::uint64_t looks_ = 0;
 };
 
 }  // namespace gossamer::commands

@@ -142,5 +142,40 @@ TEST_F(CheckpointKeeperTest, TakesWhatIsDelivered) {
   EXPECT_EQ(*disk_.list("/parts"), (std::vector<std::string>{"2.steps", "step-000000000004.3.part.tmp"}));
 }
 
+// A file that could not be read, or that another has replaced, is looked at again.
+TEST_F(CheckpointKeeperTest, LooksAgain) {
+  bool reads = false;
+  CheckpointKeeper::Options wanted = options(1);
+  wanted.whole = [this, &reads](StepNumber step) { return reads && open(step)->files.size() == 2; };
+  CheckpointKeeper keeper(disk_, wanted);
+  save(1, 4);
+  save(2, 4);
+  EXPECT_THAT(look(keeper), IsEmpty());
+  reads = true;
+  std::vector<std::string> events;
+  for (std::uint64_t i = 0; i < CheckpointKeeper::kLookAgain && events.empty(); ++i) events = look(keeper);
+  EXPECT_THAT(events, ElementsAre("checkpoint_written"));
+}
+
+// A member that delivers files of steps at which nobody else saves loses its oldest ones. Files of others
+// stay.
+TEST_F(CheckpointKeeperTest, UnfinishedOnesAreBounded) {
+  ASSERT_TRUE(disk_.make_directories("/parts").ok());
+  CheckpointKeeper::Options wanted = options(1);
+  wanted.delivered = "/parts";
+  CheckpointKeeper keeper(disk_, wanted);
+  save(2, 1, "/parts");
+  for (std::uint64_t step = 1; step <= 40; ++step) {
+    save(1, step, "/parts");
+    look(keeper);
+    EXPECT_EQ(keeper.newest(), StepNumber(1));
+  }
+  // The whole one, its record, and the newest of the member's own.
+  EXPECT_EQ(names().size(), 3 + CheckpointKeeper::kMostUnfinished);
+  EXPECT_EQ(names()[3], "step-000000000025.1.part");
+  save(2, 40, "/parts");
+  EXPECT_THAT(look(keeper), ElementsAre("checkpoint_written"));
+}
+
 }  // namespace
 }  // namespace gossamer::commands

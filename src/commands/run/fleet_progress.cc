@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <numeric>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -16,6 +18,23 @@ namespace gossamer::commands {
 namespace {
 
 constexpr std::size_t kLossWindow = 100;
+
+// The cause of a recovery, if a member can have told it: what has become of which member. Anything else is no
+// member's to say on the lead's console.
+std::string known_cause(std::string cause, const OwnerBook* owners) {
+  if (owners == nullptr || cause == "parts were dealt anew") return cause;
+  constexpr std::array<std::string_view, 3> kEnds{" was lost", " joined", " left"};
+  for (std::string_view left = cause; !left.empty();) {
+    const std::size_t comma = std::min(left.find(", "), left.size());
+    std::string_view one = left.substr(0, comma);
+    left.remove_prefix(std::min(comma + 2, left.size()));
+    const auto end = std::ranges::find_if(kEnds, [&](std::string_view word) { return one.ends_with(word); });
+    if (end == kEnds.end()) return "the members changed";
+    one.remove_suffix(end->size());
+    if (!owners->knows_name(one)) return "the members changed";
+  }
+  return cause;
+}
 
 }  // namespace
 
@@ -36,18 +55,44 @@ FleetProgress::FleetProgress(const run::NodeHost& host, const std::string& run, 
   static_cast<void>(host.disk.make_directories(paths_.parts()));
 }
 
-// A report that is none costs no room. It keeps its number.
-Result<void> FleetProgress::take(node::ReportBatch batch) {
+// A report that is none, or that cannot be, costs no room. It keeps its number.
+Result<std::string> FleetProgress::take(node::ReportBatch batch) {
   std::vector<MemberReport> reports;
+  std::string blame;
   for (std::string& bytes : batch.reports) {
-    if (auto report = read_report(bytes)) {
-      reports.push_back(*std::move(report));
-    } else {
-      bytes.clear();
+    auto read = read_report(bytes);
+    if (read.ok() && *read) {
+      std::string why = objection(batch.node, **read);
+      if (auto* const recovery = std::get_if<engine::FleetRecovery>(&**read)) {
+        recovery->cause = known_cause(std::move(recovery->cause), owners_);
+        bytes = report_bytes(**read);
+      }
+      if (why.empty()) {
+        reports.push_back(**std::move(read));
+        continue;
+      }
+      blame = std::move(why);
+    } else if (!read.ok()) {
+      blame = read.error().what;
     }
+    bytes.clear();
   }
-  if (auto kept = journal_.append(batch); !kept.ok()) return kept;
+  if (auto kept = journal_.append(batch); !kept.ok()) return kept.error();
   for (MemberReport& report : reports) add(batch.node, std::move(report));
+  return blame;
+}
+
+// Why the sender of a report is to be blamed; empty if it is not. A member that has only begun may tell of
+// files that it could not read.
+std::string FleetProgress::objection(NodeId from, const MemberReport& report) const {
+  std::optional<StepNumber> step;  // the first that is not done by it
+  if (const auto* const one = std::get_if<engine::MemberStep>(&report))
+    step = StepNumber(one->step.value + 1);
+  if (const auto* const one = std::get_if<engine::FleetRecovery>(&report)) step = one->step;
+  if (step && (*step == StepNumber() || step->value > facts_.steps))
+    return fmt::format("it tells of {} steps, and the run has {}", step->value, facts_.steps);
+  if (step && owners_ != nullptr && !owners_->owns(from))
+    return "it tells of steps, and owns no part of the run";
   return {};
 }
 
@@ -56,7 +101,7 @@ Result<void> FleetProgress::read() {
     const auto fresh = inbox_.written_before(std::move(batch));
     if (!fresh) return;
     for (const std::string& bytes : fresh->reports) {
-      if (auto report = read_report(bytes)) add(fresh->node, *std::move(report));
+      if (auto report = read_report(bytes); report.ok() && *report) add(fresh->node, **std::move(report));
     }
   });
   if (!cut.ok()) return cut.error();
@@ -64,6 +109,8 @@ Result<void> FleetProgress::read() {
     host_.say(fmt::format("warning: {} bytes at the end of {} were no reports, and are cut off", *cut,
                           paths_.reports()));
   }
+  read_end_ = tally_.told_end();
+  if (owners_ != nullptr) return {};
   for (const StepLoss& one : tally_.take()) tell(one, false);
   return {};
 }
@@ -74,7 +121,7 @@ void FleetProgress::add(NodeId from, MemberReport report) {
   } else if (auto* const recovery = std::get_if<engine::FleetRecovery>(&report)) {
     recovery_tally_.add(std::move(*recovery));
   } else if (auto* const failed = std::get_if<FailedCheckpoint>(&report)) {
-    failed_.push_back(std::move(*failed));
+    failed_.emplace_back(from, std::move(*failed));
   } else if (auto* const damaged = std::get_if<DamagedFile>(&report)) {
     damaged_.push_back(std::move(*damaged));
   }
@@ -85,11 +132,12 @@ const engine::MemberStep* FleetProgress::step_in(const MemberReport& report) con
   return step != nullptr && step->step.value < facts_.steps ? step : nullptr;
 }
 
-void FleetProgress::tell_steps() {
-  for (const StepLoss& one : tally_.take()) tell(one, true);
-  for (const FailedCheckpoint& one : std::exchange(failed_, {})) {
+void FleetProgress::tell_steps(std::optional<StepNumber> limit) {
+  for (const StepLoss& one : tally_.take(limit)) tell(one, one.step >= read_end_);
+  for (const auto& [node, one] : std::exchange(failed_, {})) {
     hooks_.events("checkpoint_failed", {{"step", one.step.value}, {"error", one.error}});
-    host_.say(fmt::format("warning: no checkpoint of step {}: {}", one.step.value, one.error));
+    host_.say(
+        fmt::format("warning: node {} has not saved step {}: {}", node.value, one.step.value, one.error));
     not_written_ = one.error;
   }
   for (const DamagedFile& one : std::exchange(damaged_, {}))
@@ -115,25 +163,28 @@ void FleetProgress::keep(const StepLoss& one) {
   if (losses_.size() > kLossWindow) losses_.pop_front();
 }
 
-void FleetProgress::tell_late_steps() {
+void FleetProgress::tell_late_steps(std::optional<StepNumber> limit) {
   const auto late = tally_.late();
   if (!late) return;
   StepTally all(from_.next_step);
-  node::ReportInbox fresh([](const node::ReportBatch&) -> Result<void> { return {}; });
+  node::ReportInbox fresh([](const node::ReportBatch&) -> Result<std::string> { return std::string(); });
   const auto read = journal_.read_again([&](node::ReportBatch batch) {
     const auto reports = fresh.written_before(std::move(batch));
     if (!reports) return;
     for (const std::string& bytes : reports->reports) {
       const auto report = read_report(bytes);
-      const engine::MemberStep* const step = report ? step_in(*report) : nullptr;
+      const engine::MemberStep* const step = report.ok() && *report ? step_in(**report) : nullptr;
       if (step != nullptr) all.add(reports->node, *step);
     }
   });
   if (!read.ok()) return host_.say("warning: metrics.jsonl lacks steps: " + read.error().message());
+  const StepNumber first = StepWatch::first_of_line(*late, facts_.steps);
+  const std::vector<StepLoss> steps = all.take(limit);
+  // A journal that was shortened lacks steps that have their lines already.
+  if (steps.empty() || (steps.front().step > first && steps.front().step > from_.next_step)) return;
   tally_ = std::move(all);
   losses_ = {from_.losses.begin(), from_.losses.end()};
-  const StepNumber first = StepWatch::first_of_line(*late, facts_.steps);
-  for (const StepLoss& one : tally_.take()) {
+  for (const StepLoss& one : steps) {
     if (one.step < first) {
       keep(one);
     } else {

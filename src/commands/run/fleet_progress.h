@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "base/result.h"
 #include "commands/engine/training.h"
 #include "commands/run/member_report.h"
+#include "commands/run/owner_book.h"
 #include "commands/run/report_tallies.h"
 #include "engines/run/train_hooks.h"
 #include "node/reports/report_inbox.h"
@@ -34,15 +36,20 @@ class FleetProgress {
   FleetProgress(const run::NodeHost& host, const std::string& run, const LedTraining& training,
                 const engine::TrainHooks& hooks, tensors::CheckpointInfo from = {});
 
-  // Reads what members have told earlier leads, and hands on those steps. To be called first.
+  // Judges what members tell by these books, which outlive it, and hands on no step that its members have not
+  // marked. Without them every report counts.
+  void judge_by(const OwnerBook& owners) { owners_ = &owners; }
+  // Reads what members have told earlier leads, and hands on those steps, or does so once the books show
+  // them. To be called next.
   [[nodiscard]] Result<void> read();
   // Takes what members tell this lead.
   [[nodiscard]] node::ReportInbox& reports() { return inbox_; }
-  // Hands on the steps that all members have told of since the last call, and the checkpoints that failed.
-  void tell_steps();
+  // Hands on the steps before `limit` that all members have told of since the last call, and the checkpoints
+  // that failed.
+  void tell_steps(std::optional<StepNumber> limit = {});
   // Hands on all steps anew from the first one that was passed over and is whole by now, if there is one.
   // To be called at the end, after tell_steps().
-  void tell_late_steps();
+  void tell_late_steps(std::optional<StepNumber> limit = {});
   // Hands on recoveries, once a step after them is known, or at the end.
   enum class Until { kNow, kEnd };
   void tell_recoveries(Until until);
@@ -62,7 +69,8 @@ class FleetProgress {
   [[nodiscard]] DoneSteps done() const;
 
  private:
-  [[nodiscard]] Result<void> take(node::ReportBatch batch);
+  [[nodiscard]] Result<std::string> take(node::ReportBatch batch);
+  [[nodiscard]] std::string objection(NodeId from, const MemberReport& report) const;
   void add(NodeId from, MemberReport report);
   // The step that a report tells of; null for another report, or a step that the run does not have.
   [[nodiscard]] const engine::MemberStep* step_in(const MemberReport& report) const;
@@ -79,9 +87,12 @@ class FleetProgress {
   node::ReportInbox inbox_;
   StepTally tally_;
   RecoveryTally recovery_tally_;
-  std::vector<FailedCheckpoint> failed_;  // that are not handed on yet
-  std::vector<DamagedFile> damaged_;      // the same
+  // Those that are not handed on yet, by the node that told of them.
+  std::vector<std::pair<NodeId, FailedCheckpoint>> failed_;
+  std::vector<DamagedFile> damaged_;
   std::vector<engine::FleetRecovery> recoveries_;
+  const OwnerBook* owners_ = nullptr;
+  StepNumber read_end_;  // steps before it were told to earlier leads
   std::function<std::string(std::string)> name_;
   const tensors::CheckpointInfo from_;
   std::uint64_t steps_;

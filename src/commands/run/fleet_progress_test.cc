@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -27,6 +28,11 @@ constexpr std::uint64_t kSteps = 1000;
 // A run of 1000 steps of which nothing else is known.
 class NoTraining final : public LedTraining {
  public:
+  [[nodiscard]] std::optional<DeliveredFile> read_delivered(std::string_view) const override { return {}; }
+  [[nodiscard]] Result<void> check_delivered(const std::string&, const DeliveredFile&,
+                                             std::span<const Owned>) const override {
+    return {};
+  }
   [[nodiscard]] Facts led_facts() const override {
     return {.run_id = "r", .fingerprint = "f", .steps = kSteps, .batch = 2, .samples = 20};
   }
@@ -54,6 +60,7 @@ class FleetProgressTest : public ::testing::Test {
     Lead(FleetProgressTest& test, std::uint64_t incarnation)
         : node(test.timeline_, test.internet_, 1, incarnation),
           progress(test.host_, "/run", test.training_, test.hooks_) {
+      if (test.owners_ != nullptr) progress.judge_by(*test.owners_);
       const auto read = progress.read();
       EXPECT_TRUE(read.ok()) << read.error().message();
       node.consumes = false;
@@ -125,6 +132,7 @@ class FleetProgressTest : public ::testing::Test {
   run::testing::SimMachine machine_;
   const run::NodeHost host_ = machine_.host();
   NoTraining training_;
+  const OwnerBook* owners_ = nullptr;
   std::vector<std::uint64_t> seen_;
   std::vector<std::string> events_;
   const std::function<void(const engine::TrainProgress&)> on_step_ =
@@ -281,6 +289,90 @@ TEST_F(FleetProgressTest, WhatCannotBeCountsForNothing) {
   lead_->progress.tell_steps();
   expect_all_steps();
   EXPECT_THAT(events_, IsEmpty());
+  for (const auto& one : lead_->progress.reports().take_blamed()) EXPECT_THAT(one.why, HasSubstr("it tells"));
+}
+
+// What one member tells of steps that are not marked is handed on once they are marked, and never before. Its
+// reports of steps that the run does not have are its fault, and so is what a node tells that owns nothing.
+TEST_F(FleetProgressTest, JudgesByTheBooks) {
+  OwnerBook owners(machine_.disk, training_, "/run/nodes/owners");
+  cluster::View view;
+  cluster::HoldingMap holdings{{placement::ThingId(0), NodeId(7)}};
+  const std::string decision;
+  const std::array<cluster::TrackId, 1> tracks{cluster::TrackId(0)};
+  std::optional<cluster::MarkLedger> marks(std::in_place, tracks);
+  const auto look = [&] {
+    owners.look(LeadBooks{
+        .view = view, .holdings = holdings, .decision = decision, .marks = marks, .installed = Epoch(1)});
+  };
+  look();
+  owners_ = &owners;
+  lead();
+  const auto blames = [&] {
+    std::vector<std::string> all;
+    for (const auto& one : lead_->progress.reports().take_blamed())
+      all.push_back(std::to_string(one.peer.node.value) + " " + one.why);
+    return all;
+  };
+  const auto alone = [](std::uint64_t step) {
+    return report_bytes(engine::MemberStep{
+        .epoch = Epoch(1), .step = StepNumber(step), .rank = 0, .members = 1, .loss = 2, .sent = {}});
+  };
+  for (const std::uint64_t done : {0U, 1U, 5U}) members_[7]->outbox.post(alone(done));
+  run_for(1);
+  EXPECT_THAT(blames(), IsEmpty());
+  lead_->progress.tell_steps(owners.committed());
+  EXPECT_THAT(seen_, IsEmpty());
+  static_cast<void>(marks->applied({.track = tracks[0], .by = Incarnation(7), .next = StepNumber(2)}));
+  look();
+  lead_->progress.tell_steps(owners.committed());
+  EXPECT_EQ(seen_, (std::vector<std::uint64_t>{1, 2}));
+  EXPECT_EQ(lead_->progress.steps(), 2U);
+  members_[8]->outbox.post(alone(2));
+  members_[7]->outbox.post(alone(kSteps));
+  run_for(1);
+  EXPECT_THAT(blames(), ::testing::UnorderedElementsAre(
+                            "8 it tells of steps, and owns no part of the run",
+                            HasSubstr("7 it tells of " + std::to_string(kSteps + 1) + " steps")));
+  lead_->progress.tell_steps(owners.committed());
+  EXPECT_EQ(lead_->progress.steps(), 2U);
+}
+
+// The lead says no more of a recovery than what has become of members that it knows.
+TEST_F(FleetProgressTest, CausesAreKnown) {
+  OwnerBook owners(machine_.disk, training_, "/run/nodes/owners");
+  std::map<NodeId, membership::MemberRecord> records;
+  for (const std::uint64_t node : {7U, 8U}) {
+    records[NodeId(node)].set_node(node);
+    records[NodeId(node)].set_incarnation(node);
+    if (node == 7) records[NodeId(node)].set_name("box");
+  }
+  const cluster::View view(Epoch(1), std::move(records), {});
+  const cluster::HoldingMap holdings;
+  const std::optional<cluster::MarkLedger> marks;
+  const std::string decision;
+  owners.look(LeadBooks{
+      .view = view, .holdings = holdings, .decision = decision, .marks = marks, .installed = Epoch(1)});
+  owners_ = &owners;
+  lead();
+  std::uint64_t epoch = 1;
+  for (const char* const cause :
+       {"box was lost, node 8 joined", "parts were dealt anew", "gossamer: all is well", "gossamer was lost",
+        "box was lost, all is well"}) {
+    engine::FleetRecovery recovery;
+    recovery.epoch = Epoch(++epoch);
+    recovery.step = StepNumber(1);
+    recovery.cause = cause;
+    recovery.total = {1'000'000'000};
+    members_[7]->outbox.post(report_bytes(recovery));
+  }
+  run_for(1);
+  lead_->progress.tell_recoveries(FleetProgress::Until::kEnd);
+  EXPECT_TRUE(machine_.said("box was lost, node 8 joined: it cost 1.00 s"));
+  EXPECT_TRUE(machine_.said("parts were dealt anew: it cost"));
+  EXPECT_TRUE(machine_.said("the members changed: it cost"));
+  EXPECT_FALSE(machine_.said("all is well"));
+  EXPECT_FALSE(machine_.said("gossamer was lost"));
 }
 
 }  // namespace

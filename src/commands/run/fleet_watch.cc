@@ -17,6 +17,7 @@ FleetWatch::FleetWatch(const run::NodeHost& host, const run::RunPaths& paths, Le
       facts_(training.led_facts()),
       start_(options.start),
       members_(options.members),
+      owners_(options.owners),
       hooks_(hooks),
       progress_(progress),
       keeper_(host.disk,
@@ -58,10 +59,24 @@ void FleetWatch::fail(const Error& error) {
 }
 
 void FleetWatch::look(FleetProgress::Until until) {
-  progress_.tell_steps();
-  if (until == FleetProgress::Until::kEnd) progress_.tell_late_steps();
+  const StepNumber before = keeper_.newest();
+  const bool ends = until == FleetProgress::Until::kEnd;
+  if (ends) keeper_.look(info(), hooks_.events);
+  progress_.tell_steps(done(until));
+  if (ends) progress_.tell_late_steps(done(until));
   progress_.tell_recoveries(until);
-  keeper_.look(info(), hooks_.events);
+  if (!ends) keeper_.look(info(), hooks_.events);
+  if (ends && keeper_.newest() > before) keeper_.record(info());
+}
+
+// The steps that are known to be done, whatever members tell of them. At the end marks may be missing: the
+// checkpoint that members left shows how far they were.
+std::optional<StepNumber> FleetWatch::done(FleetProgress::Until until) const {
+  if (owners_ == nullptr) return std::nullopt;
+  const StepNumber marked = owners_->committed().value_or(StepNumber());
+  if (until == FleetProgress::Until::kNow) return marked;
+  if (training_.parts() > 0) return StepNumber(facts_.steps);
+  return std::max(marked, keeper_.newest());
 }
 
 tensors::CheckpointInfo FleetWatch::info() const {

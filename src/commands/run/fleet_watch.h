@@ -31,6 +31,8 @@ class FleetWatch {
     std::size_t members = 1;  // things are cut for so many
     // The directory of what members elsewhere deliver. Empty: all members are this process's own.
     std::string delivered = {};
+    // The books of the lead. Null: its members are trusted, because they have ended.
+    const OwnerBook* owners = nullptr;
     std::optional<Instant> began = {};  // since when its time counts; nothing: since now
   };
   // All that it borrows outlives it.
@@ -59,6 +61,7 @@ class FleetWatch {
 
  private:
   [[nodiscard]] tensors::CheckpointInfo info() const;
+  [[nodiscard]] std::optional<StepNumber> done(FleetProgress::Until until) const;
   void look_at_own();
   void fail(const Error& error);
 
@@ -67,6 +70,7 @@ class FleetWatch {
   const LedTraining::Facts facts_;
   const StepNumber start_;
   const std::size_t members_;
+  const OwnerBook* const owners_;
   const engine::TrainHooks& hooks_;
   FleetProgress& progress_;
   CheckpointKeeper keeper_;

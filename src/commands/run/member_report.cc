@@ -25,7 +25,7 @@ void write(const engine::FleetRecovery& recovery, wire::MemberReport& report) {
   wire::MemberReport::Recovery& told = *report.mutable_recovery();
   told.set_epoch(recovery.epoch.value);
   told.set_step(recovery.step.value);
-  told.set_cause(recovery.cause);
+  told.set_cause(recovery.cause.substr(0, kMostText));
   told.set_total(recovery.total.ns);
   told.set_detect(recovery.detect.ns);
   told.set_agree(recovery.agree.ns);
@@ -36,12 +36,12 @@ void write(const engine::FleetRecovery& recovery, wire::MemberReport& report) {
 
 void write(const FailedCheckpoint& failed, wire::MemberReport& report) {
   report.mutable_failed()->set_step(failed.step.value);
-  report.mutable_failed()->set_error(failed.error);
+  report.mutable_failed()->set_error(failed.error.substr(0, kMostText));
 }
 
 void write(const DamagedFile& damaged, wire::MemberReport& report) {
-  report.mutable_damaged()->set_file(damaged.file);
-  report.mutable_damaged()->set_error(damaged.error);
+  report.mutable_damaged()->set_file(damaged.file.substr(0, kMostText));
+  report.mutable_damaged()->set_error(damaged.error.substr(0, kMostText));
 }
 
 std::string text_of(const std::string& told) { return visible(told.substr(0, kMostText)); }
@@ -87,22 +87,29 @@ void DamageReports::operator()(std::string_view event, EventFields fields) {
   if (told_.insert(damaged.file).second) tell_(damaged);
 }
 
-std::optional<MemberReport> read_report(std::string_view bytes) {
+Result<std::optional<MemberReport>> read_report(std::string_view bytes) {
+  using Read = std::optional<MemberReport>;
   wire::MemberReport told;
-  if (!told.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return std::nullopt;
+  if (!told.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    return Error{.kind = ErrorKind::kBadData, .what = "it tells what is no report"};
   switch (told.report_case()) {
     case wire::MemberReport::kStep:
-      if (told.step().rank() >= told.step().members()) return std::nullopt;
-      return read(told.step());
-    case wire::MemberReport::kRecovery: return read(told.recovery());
+      if (told.step().rank() >= told.step().members())
+        return Error{.kind = ErrorKind::kBadData, .what = "it tells of a rank that cannot be"};
+      return Read(read(told.step()));
+    case wire::MemberReport::kRecovery:
+      if (told.recovery().total() < 0)
+        return Error{.kind = ErrorKind::kBadData, .what = "it tells of less than no time"};
+      return Read(read(told.recovery()));
     case wire::MemberReport::kFailed:
-      return FailedCheckpoint{.step = StepNumber(told.failed().step()),
-                              .error = text_of(told.failed().error())};
+      return Read(FailedCheckpoint{.step = StepNumber(told.failed().step()),
+                                   .error = text_of(told.failed().error())});
     case wire::MemberReport::kDamaged:
-      return DamagedFile{.file = text_of(told.damaged().file()), .error = text_of(told.damaged().error())};
-    case wire::MemberReport::REPORT_NOT_SET: return std::nullopt;
+      return Read(
+          DamagedFile{.file = text_of(told.damaged().file()), .error = text_of(told.damaged().error())});
+    case wire::MemberReport::REPORT_NOT_SET: return Read();
   }
-  return std::nullopt;
+  return Read();
 }
 
 }  // namespace gossamer::commands

@@ -37,8 +37,9 @@ struct DamagedFile {
 using MemberReport = std::variant<engine::MemberStep, engine::FleetRecovery, FailedCheckpoint, DamagedFile>;
 
 [[nodiscard]] std::string report_bytes(const MemberReport& report);
-// Nothing for bytes that are none, or that no member can have told.
-[[nodiscard]] std::optional<MemberReport> read_report(std::string_view bytes);
+// Nothing for no bytes, and for a kind of report that this version does not know. kBadData for bytes that no
+// member can have told.
+[[nodiscard]] Result<std::optional<MemberReport>> read_report(std::string_view bytes);
 
 // An EventSink that reports each damaged file once (event `checkpoint_damaged`).
 class DamageReports {

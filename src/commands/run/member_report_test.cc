@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+#include "node/reports/report_batch.h"
+
 namespace gossamer::commands {
 namespace {
 
@@ -28,8 +30,8 @@ const engine::FleetRecovery kRecovery{.epoch = Epoch(4),
 // Each kind of report comes back as it was told, to the nanosecond and the last bit.
 TEST(MemberReport, ComesBackAsItWas) {
   const auto step = read_report(report_bytes(kStep));
-  ASSERT_TRUE(step.has_value());
-  const auto& read = std::get<engine::MemberStep>(*step);
+  ASSERT_TRUE(step.ok() && *step);
+  const auto& read = std::get<engine::MemberStep>(**step);
   EXPECT_EQ(read.epoch, kStep.epoch);
   EXPECT_EQ(read.step, kStep.step);
   EXPECT_EQ(read.rank, 1U);
@@ -39,8 +41,8 @@ TEST(MemberReport, ComesBackAsItWas) {
   EXPECT_EQ(read.sent.background, 6U);
 
   const auto recovery = read_report(report_bytes(kRecovery));
-  ASSERT_TRUE(recovery.has_value());
-  const auto& again = std::get<engine::FleetRecovery>(*recovery);
+  ASSERT_TRUE(recovery.ok() && *recovery);
+  const auto& again = std::get<engine::FleetRecovery>(**recovery);
   EXPECT_EQ(again.epoch, kRecovery.epoch);
   EXPECT_EQ(engine::fields_of(again).size(), engine::fields_of(kRecovery).size());
   EXPECT_EQ(again.cause, "box \"7\xff\" was\\x0alost");
@@ -53,14 +55,14 @@ TEST(MemberReport, ComesBackAsItWas) {
   EXPECT_EQ(again.steps_replayed, 7U);
 
   const auto failed = read_report(report_bytes(FailedCheckpoint{.step = StepNumber(9), .error = "no room"}));
-  ASSERT_TRUE(failed.has_value());
-  EXPECT_EQ(std::get<FailedCheckpoint>(*failed).step, StepNumber(9));
-  EXPECT_EQ(std::get<FailedCheckpoint>(*failed).error, "no room");
+  ASSERT_TRUE(failed.ok() && *failed);
+  EXPECT_EQ(std::get<FailedCheckpoint>(**failed).step, StepNumber(9));
+  EXPECT_EQ(std::get<FailedCheckpoint>(**failed).error, "no room");
 
   const auto damaged = read_report(report_bytes(DamagedFile{.file = "a.part", .error = "a\nline"}));
-  ASSERT_TRUE(damaged.has_value());
-  EXPECT_EQ(std::get<DamagedFile>(*damaged).file, "a.part");
-  EXPECT_EQ(std::get<DamagedFile>(*damaged).error, "a\\x0aline");
+  ASSERT_TRUE(damaged.ok() && *damaged);
+  EXPECT_EQ(std::get<DamagedFile>(**damaged).file, "a.part");
+  EXPECT_EQ(std::get<DamagedFile>(**damaged).error, "a\\x0aline");
 }
 
 // Each damaged file is reported once, whatever is told of its pieces. Other events are none of it.
@@ -79,8 +81,8 @@ TEST(MemberReport, AnyLoss) {
   engine::MemberStep step = kStep;
   step.loss = std::nan("");
   const auto read = read_report(report_bytes(step));
-  ASSERT_TRUE(read.has_value());
-  EXPECT_TRUE(std::isnan(std::get<engine::MemberStep>(*read).loss));
+  ASSERT_TRUE(read.ok() && *read);
+  EXPECT_TRUE(std::isnan(std::get<engine::MemberStep>(**read).loss));
 }
 
 // A text is a line on a terminal, and not a long one, whatever the member tells.
@@ -88,9 +90,9 @@ TEST(MemberReport, TextsAreLines) {
   const std::string evil = "\x1b[2J\nall is well" + std::string(100'000, 'x');
   engine::FleetRecovery recovery = kRecovery;
   recovery.cause = evil;
-  const auto cause = std::get<engine::FleetRecovery>(*read_report(report_bytes(recovery))).cause;
+  const auto cause = std::get<engine::FleetRecovery>(**read_report(report_bytes(recovery))).cause;
   const auto error =
-      std::get<FailedCheckpoint>(*read_report(report_bytes(FailedCheckpoint{.step = {}, .error = evil})))
+      std::get<FailedCheckpoint>(**read_report(report_bytes(FailedCheckpoint{.step = {}, .error = evil})))
           .error;
   for (const std::string& text : {cause, error}) {
     EXPECT_LT(text.size(), 2100U);
@@ -98,17 +100,32 @@ TEST(MemberReport, TextsAreLines) {
   }
 }
 
-// Bytes that no member tells are no report.
+// The longest texts fit into a report.
+TEST(MemberReport, FitsIntoFourKiB) {
+  const std::string text(100'000, 'x');
+  engine::FleetRecovery recovery = kRecovery;
+  recovery.cause = text;
+  for (const MemberReport& one :
+       {MemberReport(recovery), MemberReport(FailedCheckpoint{.step = {}, .error = text}),
+        MemberReport(DamagedFile{.file = text, .error = text})})
+    EXPECT_LE(report_bytes(one).size(), node::kMostReport);
+}
+
+// Bytes that no member tells are told apart from no report, and from one of a later version.
 TEST(MemberReport, OtherBytesAreNone) {
-  EXPECT_FALSE(read_report(""));
-  EXPECT_FALSE(read_report("\xff\xff"));
-  EXPECT_FALSE(read_report("nonsense"));
+  const auto is_bad = [](const std::string& bytes) { return !read_report(bytes).ok(); };
+  EXPECT_FALSE(*read_report(""));
+  EXPECT_FALSE(*read_report(std::string("\xfa\x01\x00", 3)));
+  EXPECT_TRUE(is_bad("\xff\xff"));
+  EXPECT_TRUE(is_bad("nonsense"));
   engine::MemberStep step = kStep;
   step.rank = 2;
-  EXPECT_FALSE(read_report(report_bytes(step)));
+  EXPECT_TRUE(is_bad(report_bytes(step)));
+  engine::FleetRecovery recovery = kRecovery;
+  recovery.total = {-1};
+  EXPECT_TRUE(is_bad(report_bytes(recovery)));
   const std::string whole = report_bytes(kRecovery);
-  for (std::size_t size = 0; size < whole.size(); ++size)
-    EXPECT_FALSE(read_report(whole.substr(0, size))) << size;
+  for (std::size_t size = 1; size < whole.size(); ++size) EXPECT_TRUE(is_bad(whole.substr(0, size))) << size;
 }
 
 }  // namespace

@@ -41,9 +41,13 @@ bool StepTally::passed_over(StepNumber step) const {
 }
 
 // A member that was away may tell of its steps when the others have gone on. One that has died never does.
-std::vector<StepLoss> StepTally::take() {
+std::vector<StepLoss> StepTally::take(std::optional<StepNumber> limit) {
   std::vector<StepLoss> steps;
-  for (const auto& [step, loss] : std::exchange(whole_, {})) {
+  const auto end = limit ? whole_.lower_bound(*limit) : whole_.end();
+  const std::map<StepNumber, double> taken(whole_.begin(), end);
+  whole_.erase(whole_.begin(), end);
+  while (whole_.size() > kMostPartial) whole_.erase(std::prev(whole_.end()));
+  for (const auto& [step, loss] : taken) {
     steps.push_back({.step = step, .loss = loss});
     if (next_ < step) gaps_[next_] = step;
     next_ = StepNumber(step.value + 1);

@@ -6,6 +6,7 @@
 // Thread rule: one owner.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -33,9 +34,13 @@ class StepTally {
   explicit StepTally(StepNumber start = {}) : next_(start) {}
 
   void add(NodeId from, const engine::MemberStep& step);
-  // The steps that all have told of since the last call, in order. Steps that are not whole by then are
-  // passed over.
-  [[nodiscard]] std::vector<StepLoss> take();
+  // The steps before `limit` that all have told of since the last call, in order. Without a limit all of
+  // them. Steps that are not whole by then are passed over.
+  [[nodiscard]] std::vector<StepLoss> take(std::optional<StepNumber> limit = {});
+  // The first step behind all that are whole, given out or not.
+  [[nodiscard]] StepNumber told_end() const {
+    return whole_.empty() ? next_ : std::max(next_, StepNumber(whole_.rbegin()->first.value + 1));
+  }
   // The first step that was passed over and is whole by now, if there is one: a member told of it late.
   [[nodiscard]] std::optional<StepNumber> late() const { return late_; }
 

@@ -8,7 +8,9 @@
 #include <string_view>
 #include <utility>
 
+#include "cluster/control/coordinator.h"
 #include "commands/engine/loss_watch.h"
+#include "commands/run/lead_companion.h"
 #include "host/api/durable_directories.h"
 #include "host/api/files.h"
 #include "node/admission/credentials.h"
@@ -82,48 +84,15 @@ Result<bool> take_if_there(LedTraining& training, std::size_t members) {
   return taken.error().kind == ErrorKind::kBadData ? Result<bool>(false) : taken.error();
 }
 
-// What the lead does beside leading: it gives and collects files, and what the engine does beside.
-class LeadCompanion final : public node::Companion {
- public:
-  LeadCompanion(std::unique_ptr<node::SupplyCompanion> supply, std::uint32_t channel,
-                std::unique_ptr<node::Companion> beside)
-      : supply_(std::move(supply)), channel_(channel), beside_(std::move(beside)) {}
-
-  void connect(net::Links* links) override {
-    supply_->connect(links);
-    beside_->connect(links);
-  }
-  void placed(Epoch epoch, const std::string& decision) override { beside_->placed(epoch, decision); }
-  [[nodiscard]] std::vector<node::Misdeed> take_misdeeds() override {
-    std::vector<node::Misdeed> misdeeds = supply_->take_misdeeds();
-    for (node::Misdeed& one : beside_->take_misdeeds()) misdeeds.push_back(std::move(one));
-    return misdeeds;
-  }
-  void on(net::Arrived arrived, Instant now) override {
-    if (arrived.message.channel == channel_) return beside_->on(std::move(arrived), now);
-    supply_->on(std::move(arrived), now);
-  }
-  void tick(Instant now) override {
-    supply_->tick(now);
-    beside_->tick(now);
-  }
-  [[nodiscard]] std::optional<Instant> next_wakeup() const override {
-    const auto supply = supply_->next_wakeup();
-    const auto beside = beside_->next_wakeup();
-    return supply && beside ? std::min(*supply, *beside) : supply ? supply : beside;
-  }
-  [[nodiscard]] std::optional<std::string> over() const override { return supply_->over(); }
-  [[nodiscard]] std::vector<std::string> take_remarks() override {
-    std::vector<std::string> remarks = supply_->take_remarks();
-    for (std::string& one : beside_->take_remarks()) remarks.push_back(std::move(one));
-    return remarks;
-  }
-
- private:
-  const std::unique_ptr<node::SupplyCompanion> supply_;
-  const std::uint32_t channel_;
-  const std::unique_ptr<node::Companion> beside_;
-};
+std::optional<LeadBooks> books_of(const cluster::Coordinator* lead) {
+  if (lead == nullptr) return std::nullopt;
+  return LeadBooks{.view = lead->view(),
+                   .holdings = lead->holdings(),
+                   .decision = lead->decision(),
+                   .marks = lead->marks(),
+                   .installed = lead->installed(),
+                   .ends = lead->phase() == cluster::Coordinator::Phase::kStopping};
+}
 
 }  // namespace
 
@@ -207,6 +176,7 @@ Result<DoneSteps> RunLead::take_trained(LedTraining& training, const engine::Tra
 Result<DoneSteps> RunLead::lead_fleets(node::CoordinatorOptions options, StepNumber start,
                                        LedTraining& training, const engine::TrainHooks& hooks) {
   first_ = {.at = host_.clock.now(), .from = began_with(training, start)};
+  owners_ = std::make_unique<OwnerBook>(host_.disk, training, nodes_directory(paths_.root) + "/owners");
   for (;;) {
     auto done = lead_from(options, start, training, hooks);
     if (!done.ok()) return done.error();
@@ -249,6 +219,7 @@ Result<std::optional<DoneSteps>> RunLead::lead_from(const node::CoordinatorOptio
   FleetProgress progress(host_, paths_.root, training, hooks, std::move(from));
   progress.name_causes(
       [this](std::string cause) { return own_ != nullptr ? own_->as_seen(std::move(cause)) : cause; });
+  progress.judge_by(*owners_);
   if (auto read = progress.read(); !read.ok()) return read.error();
   // An earlier process may have ended between the last delivery and the model. Members that are still
   // there are told of the end as usual.
@@ -256,6 +227,7 @@ Result<std::optional<DoneSteps>> RunLead::lead_from(const node::CoordinatorOptio
                    {.start = start,
                     .members = members_in_mind(),
                     .delivered = options_.own ? "" : paths_.parts(),
+                    .owners = owners_.get(),
                     .began = first_.at});
   node::CoordinatorOptions options = wanted;
   options.steps = StepNumber(training.led_facts().steps);
@@ -352,9 +324,15 @@ Result<RunLead::Ending> RunLead::lead_on(node::CoordinatorOptions options, const
   const node::SupplyCompanion* companion = nullptr;
   options.make_companion = [&](const node::Aside& aside,
                                const node::Post& post) -> std::unique_ptr<node::Companion> {
+    owners_->keep_by(aside);
+    owners_->follow_checkpoints([&watch] { return watch.newest_checkpoint(); });
     auto made = std::make_unique<node::SupplyCompanion>(
         host_.disk, led.supply.value_or(node::Supply()), aside,
-        node::SupplyCompanion::Run{.reports = reports, .over = [&watch] { return watch.over(); }},
+        node::SupplyCompanion::Run{
+            .reports = reports,
+            .rules = *owners_,
+            .books = [this](const cluster::Coordinator* books) { owners_->look(books_of(books)); },
+            .over = [&watch] { return watch.over(); }},
         host_.clock.now());
     companion = made.get();
     if (!led.beside) return made;

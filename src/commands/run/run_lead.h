@@ -16,6 +16,7 @@
 //   DIR/nodes/1 ...           directories of own members; *.log beside them what they say
 //   DIR/nodes/parts           what members have trained, until the run is finished
 //   DIR/nodes/reports         what members have told, until then
+//   DIR/nodes/owners          which member owned what by the last views
 //   DIR/nodes/ended           there once a run of members from anywhere has ended
 //   DIR/checkpoints           what members have kept
 //
@@ -35,6 +36,7 @@
 #include "commands/engine/training.h"
 #include "commands/run/fleet_progress.h"
 #include "commands/run/fleet_watch.h"
+#include "commands/run/owner_book.h"
 #include "engines/run/train_hooks.h"
 #include "node/coordinator_node.h"
 #include "node/node_processes.h"
@@ -104,6 +106,7 @@ class RunLead {
   const LeadOptions options_;
   run::RunPaths paths_{""};
   std::unique_ptr<node::NodeProcesses> own_;  // null before they are started
+  std::unique_ptr<OwnerBook> owners_;         // null before a fleet is led
   // Since when a run that is to end waits for room on the disk, and the error that it waits for.
   struct NoRoom {
     Instant since;

@@ -182,6 +182,23 @@ Result<Led> SectionedTraining::lead(const FleetWanted& wanted) {
   return led;
 }
 
+std::optional<LedTraining::DeliveredFile> SectionedTraining::read_delivered(std::string_view name) const {
+  const auto file = tensors::read_fleet_file_name(name);
+  if (!file) return std::nullopt;
+  return DeliveredFile{
+      .node = file->node, .step = file->step, .result = false, .name = tensors::fleet_file_name(*file)};
+}
+
+Result<void> SectionedTraining::check_delivered(const std::string& path, const DeliveredFile& file,
+                                                std::span<const Owned> owned) const {
+  const auto may_have = [&](const std::string& name, std::uint64_t) {
+    const auto thing = thing_of(name);
+    return thing && std::ranges::any_of(owned, [&](const Owned& one) { return one.things.contains(*thing); });
+  };
+  return tensors::check_fleet_file(host_.disk, path,
+                                   {.step = file.step, .fingerprint = sections().fingerprint}, may_have);
+}
+
 // What members elsewhere deliver is taken for a checkpoint.
 Result<bool> SectionedTraining::delivered(std::size_t) {
   parts_.clear();

@@ -9,9 +9,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -35,6 +38,9 @@ class SectionedTraining : public Training, public LedTraining {
   [[nodiscard]] Result<DoneSteps> take_trained(const engine::TrainHooks& hooks) final;
   [[nodiscard]] std::optional<tensors::CheckpointInfo> checkpoint(StepNumber step) const final;
   [[nodiscard]] Result<Led> lead(const FleetWanted& wanted) final;
+  [[nodiscard]] std::optional<DeliveredFile> read_delivered(std::string_view name) const final;
+  [[nodiscard]] Result<void> check_delivered(const std::string& path, const DeliveredFile& file,
+                                             std::span<const Owned> owned) const final;
   [[nodiscard]] Result<bool> delivered(std::size_t members) final;
   [[nodiscard]] std::size_t parts() const final { return parts_.size(); }
   [[nodiscard]] Result<void> take_delivered() final;
@@ -56,6 +62,8 @@ class SectionedTraining : public Training, public LedTraining {
     std::size_t checkpoints = 2;   // that are kept. With one, a damaged file would cost the whole run
   };
   [[nodiscard]] virtual Sections sections() const = 0;
+  // The thing whose holder has the section; nothing for no section of the run. Any thread, after load().
+  [[nodiscard]] virtual std::optional<std::uint64_t> thing_of(const std::string& section) const = 0;
   // Adds the files of the data that members need.
   [[nodiscard]] virtual Result<void> supply(node::Supply& supply) const = 0;
   // What members do: a workload with a track for each thing.

@@ -49,6 +49,11 @@ class TwoSections final : public SectionedTraining {
   [[nodiscard]] Sections sections() const override {
     return {.names = {"a", "b"}, .most_bytes = 8, .steps = steps_, .data = "numbers.txt", .fingerprint = "f"};
   }
+  [[nodiscard]] std::optional<std::uint64_t> thing_of(const std::string& section) const override {
+    return section == "a"   ? std::optional<std::uint64_t>(0)
+           : section == "b" ? 1
+                            : std::optional<std::uint64_t>();
+  }
   Result<void> supply(node::Supply&) const override { return {}; }
   [[nodiscard]] Led workload(StepNumber start) const override {
     return {.workload =

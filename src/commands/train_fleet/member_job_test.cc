@@ -188,8 +188,8 @@ TEST(MemberJob, DeliversAndReports) {
   EXPECT_THAT(*prepared.machine.disk.list("/run/nodes/parts"), ::testing::ElementsAre("part-7-30"));
   ASSERT_EQ(prepared.told.size(), 1U);
   const auto report = read_report(prepared.told.front());
-  ASSERT_TRUE(report.has_value());
-  EXPECT_EQ(std::get<engine::MemberStep>(*report).loss, 0.5);
+  ASSERT_TRUE(report.ok() && *report);
+  EXPECT_EQ(std::get<engine::MemberStep>(**report).loss, 0.5);
 }
 
 // A job goes on from what another member saved. A job that begins with that step

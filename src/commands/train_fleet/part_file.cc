@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -50,6 +51,23 @@ void visit_weights(sparse::Network& network, const sparse::NetworkPart& part, Vi
       run(network.output.weights(row), network.output.width());
     run(network.bias.data() + rows.begin, rows.end - rows.begin);
   }
+}
+
+// Bytes of what visit_weights() visits.
+std::uint64_t weights_bytes(const sparse_engine::FleetShape& shape, const sparse::NetworkPart& part) {
+  const host::Range columns = without_padding(part.columns, shape.network.hidden);
+  std::uint64_t floats = shape.network.features * (columns.end - columns.begin);
+  std::size_t inputs = shape.network.hidden;
+  for (std::size_t i = 0; i < shape.network.dense.size(); ++i) {
+    const host::Range units = without_padding(part.units[i], shape.network.dense[i]);
+    floats += (units.end - units.begin) * (inputs + 1);
+    inputs = shape.network.dense[i];
+  }
+  for (std::size_t shard = 0; shard < part.rows.shards(); ++shard) {
+    const host::Range rows = part.rows.rows_of(shard);
+    if (part.rows.holds(shard)) floats += (rows.end - rows.begin) * (inputs + 1);
+  }
+  return floats * sizeof(float);
 }
 
 // A file that sums up the bytes it writes.
@@ -157,6 +175,36 @@ Result<MappedPart> map_part(host::Disk& disk, const PartFile& part) {
   return MappedPart{.header = part.header, .file = kept, .weights = rest.first(rest.size() - kNumber)};
 }
 
+std::string part_name(const PartName& part) {
+  return fmt::format("{}{}-{}", kPrefix, part.node.value, part.step.value);
+}
+
+std::optional<PartName> read_part_name(std::string_view name) {
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  PartName part;
+  const char* const last = name.data() + name.size();
+  const auto [dash, error] = std::from_chars(name.data() + kPrefix.size(), last, part.node.value);
+  if (error != std::errc() || dash == last || *dash != '-') return std::nullopt;
+  const auto [end, other] = std::from_chars(dash + 1, last, part.step.value);
+  return other == std::errc() && end == last ? std::optional(part) : std::nullopt;
+}
+
+Result<void> check_part(host::Disk& disk, const std::string& path, const OwnedPart& part) {
+  const auto bytes = disk.map(path);
+  if (!bytes.ok()) return bytes.error();
+  const auto header = read_header(path, (*bytes)->bytes(), part.shape);
+  if (!header.ok()) return header.error();
+  if (header->node != part.name.node || header->step != part.name.step)
+    return damaged_part(path, fmt::format("node {}'s of step {}", header->node.value, header->step.value));
+  if (!std::ranges::includes(part.owned, sparse_engine::pieces_of(part.shape, header->part)))
+    return damaged_part(path, "more of the network than the node owned");
+  const auto mapped = map_part(disk, {.path = path, .header = *header});
+  if (!mapped.ok()) return mapped.error();
+  if (mapped->weights.size() != weights_bytes(part.shape, header->part))
+    return damaged_part(path, "weights of another shape");
+  return {};
+}
+
 Result<void> save_part(host::Disk& disk, const std::string& directory, const PartHeader& header,
                        sparse::Network& network) {
   sparse_fleet::Delivered message;
@@ -164,8 +212,7 @@ Result<void> save_part(host::Disk& disk, const std::string& directory, const Par
   message.set_step(header.step.value);
   sparse_engine::write_part(header.part, *message.mutable_part());
   if (auto made = disk.make_directories(directory); !made.ok()) return made;
-  const std::string path =
-      fmt::format("{}/{}{}-{}", directory, kPrefix, header.node.value, header.step.value);
+  const std::string path = directory + "/" + part_name({.node = header.node, .step = header.step});
   const std::string unfinished = path + ".tmp";
   auto file = disk.open_writable(unfinished, host::WriteMode::kTruncate);
   if (!file.ok()) return file.error();

@@ -15,8 +15,10 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -46,6 +48,21 @@ struct PartFile {
                                                        const sparse_engine::FleetShape& shape,
                                                        StepNumber step);
 [[nodiscard]] bool cover(const std::vector<PartFile>& parts, const sparse_engine::FleetShape& shape);
+
+// What the name of a part file says.
+struct PartName {
+  NodeId node;
+  StepNumber step;
+};
+[[nodiscard]] std::string part_name(const PartName& part);
+[[nodiscard]] std::optional<PartName> read_part_name(std::string_view name);
+// Looks whether the file is undamaged, of that node and step, and has no pieces but these. kBadData if not.
+struct OwnedPart {
+  sparse_engine::FleetShape shape;
+  PartName name;
+  sparse_engine::Pieces owned;
+};
+[[nodiscard]] Result<void> check_part(host::Disk& disk, const std::string& path, const OwnedPart& part);
 
 // A part's weights, where they lie in the file.
 struct MappedPart {

@@ -16,6 +16,7 @@
 #include "engines/sparse/serve/fleet_queries.h"
 #include "learn/sparse/network/row_order.h"
 #include "node/companion.h"
+#include "tensors/fleet_files.h"
 
 namespace gossamer::commands {
 
@@ -102,6 +103,7 @@ Result<Led> SparseLed::lead(const FleetWanted& wanted) {
                             .labels = in_.schema.labels()},
                            wanted);
   if (!lead.ok()) return lead.error();
+  led_ = lead->shape;
   auto workload = std::make_unique<sparse_engine::FleetWorkload>(lead->shape, lead->workload);
   auto tracks = workload->tracks();
   Led led{.workload = std::move(workload),
@@ -120,6 +122,33 @@ Result<Led> SparseLed::lead(const FleetWanted& wanted) {
                            }};
   }
   return led;
+}
+
+std::optional<LedTraining::DeliveredFile> SparseLed::read_delivered(std::string_view name) const {
+  if (const auto part = read_part_name(name))
+    return DeliveredFile{.node = part->node, .step = part->step, .result = true, .name = part_name(*part)};
+  const auto file = tensors::read_fleet_file_name(name);
+  if (!file) return std::nullopt;
+  return DeliveredFile{
+      .node = file->node, .step = file->step, .result = false, .name = tensors::fleet_file_name(*file)};
+}
+
+// Decisions of another shape are of no use: none of this run's members had that part.
+Result<void> SparseLed::check_delivered(const std::string& path, const DeliveredFile& file,
+                                        std::span<const Owned> owned) const {
+  sparse_engine::Pieces pieces;
+  for (const Owned& one : owned) {
+    const auto layout = sparse_engine::read_layout(one.decision, led_);
+    const auto rank = layout.ok() ? layout->rank_of(file.node) : std::nullopt;
+    if (rank) pieces.merge(sparse_engine::pieces_of(led_, layout->members[*rank].after));
+  }
+  if (file.result) {
+    return check_part(
+        host_.disk, path,
+        {.shape = led_, .name = {.node = file.node, .step = file.step}, .owned = std::move(pieces)});
+  }
+  return sparse_engine::check_part_file(host_.disk, path, sparse_engine::checkpointed_run(in_),
+                                        {.shape = led_, .step = file.step, .owned = std::move(pieces)});
 }
 
 sparse_engine::FleetShape SparseLed::shape(std::size_t members) const {

@@ -11,7 +11,9 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -40,6 +42,9 @@ class SparseLed final : public LedTraining {
   [[nodiscard]] Result<DoneSteps> take_trained(const engine::TrainHooks& hooks) override;
   [[nodiscard]] std::optional<tensors::CheckpointInfo> checkpoint(StepNumber step) const override;
   [[nodiscard]] Result<Led> lead(const FleetWanted& wanted) override;
+  [[nodiscard]] std::optional<DeliveredFile> read_delivered(std::string_view name) const override;
+  [[nodiscard]] Result<void> check_delivered(const std::string& path, const DeliveredFile& file,
+                                             std::span<const Owned> owned) const override;
   [[nodiscard]] Result<bool> delivered(std::size_t members) override;
   [[nodiscard]] std::size_t parts() const override { return parts_.size(); }
   [[nodiscard]] Result<void> take_delivered() override;
@@ -65,6 +70,7 @@ class SparseLed final : public LedTraining {
   const sparse_engine::TrainInputs& in_;
   const sparse::Schedule schedule_;
   sparse_engine::FleetShape shape_;  // by which the parts were looked for
+  sparse_engine::FleetShape led_;    // that members were told, after lead()
   std::vector<PartFile> parts_;      // parts that cover the trained network
   const StepRunner::Measure measure_;
   std::optional<FleetMeasuring> measuring_;  // nothing: this process measures nothing while it leads

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <utility>
+#include <variant>
 
 #include "base/hex.h"
 #include "base/printable.h"
@@ -13,6 +14,10 @@
 
 namespace gossamer::node {
 namespace {
+
+// A member that beats is heard more often. Time in which this process did not run does not count.
+constexpr Duration kHeardWithin{300'000'000};
+constexpr Duration kMostCounted{100'000'000};
 
 // The name survives a loss of power once the directory is synced, and so do the bytes: they were synced
 // before.
@@ -25,133 +30,206 @@ Result<void> put_durably(host::Disk& disk, const std::string& from, const std::s
   return {};
 }
 
+// Removes a file on its way, in whatever state it is. Only room is lost if something stays.
+void remove_incoming(host::Disk& disk, const std::string& path) {
+  for (const std::string& one : {path, path + ".incoming", path + ".tmp", manifest_path(path)})
+    static_cast<void>(disk.remove_all(one));
+}
+
+std::optional<Sha256> id_of(const wire::Delivery& body) {
+  Sha256 id{};
+  const auto bytes = std::as_bytes(std::span(body.manifest()));
+  if (bytes.size() != id.size()) return std::nullopt;
+  std::ranges::copy(bytes, id.begin());
+  return id;
+}
+
 }  // namespace
-
-Result<void> FileCollection::check_name(const std::string& name, NodeId from) {
-  const auto refused = [&](std::string got, std::string expected) {
-    return Error{.kind = ErrorKind::kBadData,
-                 .where = fmt::format("node {}", from.value),
-                 .what = "it delivers a file under a name that cannot be",
-                 .got = std::move(got),
-                 .expected = std::move(expected),
-                 .fix = "look whether it runs this version"};
-  };
-  if (!is_plain_name(name))
-    return refused(printable(name.substr(0, kMostPlainName)), "letters, digits, '-' and '.'");
-  const auto owner = owners_.find(name);
-  if (owner != owners_.end() && owner->second != from)
-    return refused(name, fmt::format("one of its own, not node {}'s", owner->second.value));
-  remember(name, from);
-  return {};
-}
-
-// Notes that the node has used the name, and forgets the name that it has not used for longest.
-void FileCollection::remember(const std::string& name, NodeId from) {
-  std::deque<std::string>& names = names_[from];
-  std::erase(names, name);
-  names.push_back(name);
-  owners_[name] = from;
-  if (names.size() <= kMostNames) return;
-  const std::string old = std::move(names.front());
-  names.pop_front();
-  owners_.erase(old);
-  taken_.erase(old);
-  std::erase_if(arriving_, [&](const auto& one) {
-    const bool drop = one.second.name == old && !one.second.here;
-    if (drop) exchange_.drop(one.first);
-    return drop;
-  });
-  // A file that is wanted has moved on. What cannot be removed takes room alone.
-  static_cast<void>(disk_.remove_all(path(old)));
-}
 
 bool FileCollection::on(const net::Arrived& arrived, net::Links& links, Instant now) {
   if (arrived.message.channel != kDeliveries) return false;
   links.consumed(arrived.receipt, now);
   wire::Delivery body;
-  if (!body.ParseFromString(arrived.message.body)) return true;
-  if (body.kind() != wire::Delivery::OFFER) return true;
-  if (auto good = check_name(body.name(), arrived.from.node); good.ok()) {
+  if (body.ParseFromString(arrived.message.body) && body.kind() == wire::Delivery::OFFER) {
     offered(arrived.from, body, links, now);
   } else {
-    remark(good.error());
+    blamed_.push_back({arrived.from, "it says of deliveries what no member can say"});
   }
   return true;
 }
 
 void FileCollection::offered(net::PeerId from, const wire::Delivery& body, net::Links& links, Instant now) {
-  Sha256 id{};
-  const auto bytes = std::as_bytes(std::span(body.manifest()));
-  if (bytes.size() != id.size()) return;
-  std::ranges::copy(bytes, id.begin());
-  const auto here = taken_.find(body.name());
-  if (here != taken_.end() && here->second == id) return taken(body.name(), id, from, links, now);
-  // A newer file of that name replaces an older one.
-  std::erase_if(arriving_, [&](const auto& one) {
-    const bool older = one.second.name == body.name() && one.first != id && !one.second.here;
-    if (older) exchange_.drop(one.first);
-    return older;
-  });
-  if (const auto same = arriving_.find(id); same != arriving_.end() && same->second.here) return;
-  arriving_[id] = {.name = body.name(), .from = from};
-  if (!exchange_.gets(id)) {
-    exchange_.get(
-        {.id = id, .path = fmt::format("{}/{}", incoming(), to_hex(id)), .most_bytes = options_.most_bytes});
+  const auto id = id_of(body);
+  if (!id || !is_plain_name(body.name())) {
+    blamed_.push_back({from, fmt::format("it offers '{}', which is no name of a file, or has no hash",
+                                         printable(body.name(), kMostPlainName))});
+    return;
   }
-  exchange_.donors(id, {from});
+  Node& node = nodes_[from.node];
+  Offer offer{.name = body.name(), .id = *id, .from = from, .at = now};
+  for (const Known& one : node.known) {
+    if (one.name != offer.name || one.id != offer.id) continue;
+    return answer(one.good ? wire::Delivery::TAKEN : wire::Delivery::REFUSED, offer, links, now);
+  }
+  const auto same = std::ranges::find(node.offers, offer.name, &Offer::name);
+  if (same != node.offers.end() && (same->id == offer.id || same->here)) {
+    same->from = from;
+    same->at = now;
+    if (!same->as.empty() && same->id == offer.id) exchange_.donors(*id, {from});
+  } else if (same != node.offers.end()) {  // a newer file of that name
+    forget(*same);
+    *same = std::move(offer);
+  } else if (node.offers.size() < kMostOffers) {
+    node.offers.push_back(std::move(offer));
+  }
+  judge_of(node, links, now);
 }
 
-void FileCollection::taken(const std::string& name, const Sha256& id, net::PeerId to, net::Links& links,
-                           Instant now) {
+void FileCollection::judge_all(net::Links& links, Instant now) {
+  if (now < next_judge_) return;
+  next_judge_ = now + kJudgeEvery;
+  const Duration since = std::min(now - std::exchange(judged_, now), kMostCounted);
+  for (auto& [number, node] : nodes_) {
+    const net::LinkStatistics link = links.statistics(number);
+    if (!link.up || !link.last_heard || now - *link.last_heard > kHeardWithin) continue;
+    std::erase_if(node.offers, [&](const Offer& offer) {
+      const bool old = !offer.here && now - offer.at > kOfferTime;
+      if (old) forget(offer);
+      return old;
+    });
+    for (Offer& offer : node.offers) {
+      const auto verdict = rules_.judge(offer.from, offer.name);
+      const auto* const early = std::get_if<DeliveryRules::Early>(&verdict);
+      offer.early = early != nullptr && early->own && offer.as.empty() ? offer.early + since : Duration();
+    }
+    judge_of(node, links, now);
+  }
+}
+
+// Goes through the offers of a node until one of them is asked for.
+void FileCollection::judge_of(Node& node, net::Links& links, Instant now) {
+  if (std::ranges::any_of(node.offers, [](const Offer& one) { return !one.as.empty(); })) return;
+  for (auto offer = node.offers.begin(); offer != node.offers.end();) {
+    const auto verdict = rules_.judge(offer->from, offer->name);
+    const auto* const awaited = std::get_if<DeliveryRules::Awaited>(&verdict);
+    if (awaited != nullptr && asked(offer->id) == nullptr) return ask(*offer, awaited->name);
+    const auto* const refused = std::get_if<DeliveryRules::Refused>(&verdict);
+    if (refused != nullptr) {
+      refuse(*offer, refused->why, links, now);
+    } else if (offer->early >= kEarlyTime) {
+      refuse(*offer, "by its own marks it has not come so far", links, now);
+    } else if (std::holds_alternative<DeliveryRules::Unneeded>(verdict)) {
+      answer(wire::Delivery::TAKEN, *offer, links, now);
+    } else {
+      ++offer;
+      continue;
+    }
+    offer = node.offers.erase(offer);
+  }
+}
+
+void FileCollection::ask(Offer& offer, std::string as) {
+  offer.as = std::move(as);
+  exchange_.get(
+      {.id = offer.id, .path = incoming(offer), .most_bytes = options_.most_bytes, .ends_with_donor = true});
+  exchange_.donors(offer.id, {offer.from});
+}
+
+// A node that is gone asks again.
+void FileCollection::answer(wire::Delivery::Kind kind, const Offer& offer, net::Links& links, Instant now) {
   wire::Delivery body;
-  body.set_kind(wire::Delivery::TAKEN);
-  body.set_name(name);
-  body.set_manifest(id.data(), id.size());
-  // A node that is gone asks again.
-  (void)links.send(to, host::Lane::kControl,
+  body.set_kind(kind);
+  body.set_name(offer.name);
+  body.set_manifest(offer.id.data(), offer.id.size());
+  (void)links.send(offer.from, host::Lane::kControl,
                    {.channel = kDeliveries, .body = body.SerializeAsString(), .payload = {}}, now);
 }
 
+void FileCollection::refuse(const Offer& offer, const std::string& why, net::Links& links, Instant now) {
+  forget(offer);
+  answer(wire::Delivery::REFUSED, offer, links, now);
+  remember(offer, false);
+  blamed_.push_back({offer.from, fmt::format("it delivers {}: {}", offer.name, why)});
+}
+
+void FileCollection::remember(const Offer& offer, bool good) {
+  std::deque<Known>& known = nodes_[offer.from.node].known;
+  std::erase_if(known, [&](const Known& one) { return one.good && good && one.name == offer.name; });
+  known.push_back({.name = offer.name, .id = offer.id, .good = good});
+  if (known.size() > kMostNames) known.pop_front();
+}
+
+// What has come of a file that is wanted no more goes.
+void FileCollection::forget(const Offer& offer) {
+  if (offer.as.empty()) return;
+  exchange_.drop(offer.id);
+  options_.aside([&disk = disk_, path = incoming(offer)] { remove_incoming(disk, path); }, [](Instant) {});
+}
+
+FileCollection::Offer* FileCollection::asked(const Sha256& id) {
+  for (auto& [number, node] : nodes_) {
+    for (Offer& offer : node.offers) {
+      if (offer.id == id && !offer.as.empty()) return &offer;
+    }
+  }
+  return nullptr;
+}
+
+std::string FileCollection::incoming(const Offer& offer) const {
+  return fmt::format("{}.incoming/{}-{}", options_.directory, offer.from.node.value, to_hex(offer.id));
+}
+
 void FileCollection::fails(const Error& error, Instant now) {
-  remark(error);
-  // Other errors do not count: a member may offer for ever what it should not.
-  if (error.kind == ErrorKind::kFailed)
-    failing_ = Failing{.since = failing_ ? failing_->since : now, .last = error};
+  remarks_.push_back(error.message());
+  failing_ = Failing{.since = failing_ ? failing_->since : now, .last = error};
 }
 
 void FileCollection::tick(net::Links& links, Instant now) {
-  for (const auto& [id, file] : std::exchange(untold_, {})) taken(file.name, id, file.from, links, now);
-  for (FileExchange::Got& got : exchange_.take_got()) arrived(got.id, std::move(got.file), now);
-}
-
-// A file that did not come is offered again.
-void FileCollection::arrived(const Sha256& id, Result<StoredFile> file, Instant now) {
-  const auto found = arriving_.find(id);
-  if (found == arriving_.end()) return;
-  if (file.ok()) {
-    found->second.here = true;
-    return put(id, *file);
+  for (FileExchange::Got& got : exchange_.take_got()) arrived(got.id, std::move(got.file));
+  for (auto& [id, done] : std::exchange(done_, {})) {
+    Offer* const offer = asked(id);
+    if (offer == nullptr) continue;
+    if (done.ok()) {
+      failing_.reset();
+      answer(wire::Delivery::TAKEN, *offer, links, now);
+      remember(*offer, true);
+    } else if (done.error().kind == ErrorKind::kBadData) {
+      refuse(*offer, done.error().message(), links, now);
+    } else {
+      fails(done.error(), now);
+    }
+    std::erase_if(nodes_[offer->from.node].offers,
+                  [&id](const Offer& one) { return one.id == id && !one.as.empty(); });
   }
-  arriving_.erase(found);
-  fails(file.error(), now);
+  judge_all(links, now);
 }
 
-void FileCollection::put(const Sha256& id, const StoredFile& file) {
+// A file that the disk had no room for is offered again.
+void FileCollection::arrived(const Sha256& id, Result<StoredFile> file) {
+  Offer* const offer = asked(id);
+  if (offer == nullptr) return;
+  if (file.ok()) {
+    offer->here = true;
+    return put(*offer, *file);
+  }
+  done_.emplace_back(id, file.error());
+}
+
+void FileCollection::put(const Offer& offer, const StoredFile& file) {
   auto done = std::make_shared<Result<void>>();
-  options_.aside([&disk = disk_, from = file.path, directory = options_.directory,
-                  name = arriving_.at(id).name, done] { *done = put_durably(disk, from, directory, name); },
-                 [this, id, done](Instant now) { is_put(id, *done, now); });
+  options_.aside(
+      [&disk = disk_, check = rules_.check(offer.from, offer.name), from = file.path,
+       directory = options_.directory, name = offer.as, done] {
+        *done = check(from);
+        if (done->ok()) *done = put_durably(disk, from, directory, name);
+      },
+      [this, id = offer.id, done](Instant) { done_.emplace_back(id, *done); });
 }
 
-void FileCollection::is_put(const Sha256& id, const Result<void>& done, Instant now) {
-  const auto found = arriving_.find(id);
-  if (found == arriving_.end()) return;
-  const Arriving arriving = found->second;
-  arriving_.erase(found);
-  if (!done.ok()) return fails(done.error(), now);
-  failing_.reset();
-  taken_[arriving.name] = id;
-  untold_.emplace_back(id, arriving);
+std::optional<Instant> FileCollection::next_wakeup() const {
+  if (!done_.empty()) return judged_;
+  const bool waits = std::ranges::any_of(nodes_, [](const auto& one) { return !one.second.offers.empty(); });
+  return waits ? std::optional(next_judge_) : std::nullopt;
 }
 
 }  // namespace gossamer::node

@@ -148,14 +148,23 @@ bool FileDelivery::on(const net::Arrived& arrived, net::PeerId coordinator, net:
   links.consumed(arrived.receipt, now);
   wire::Delivery body;
   if (arrived.from != coordinator || !body.ParseFromString(arrived.message.body)) return true;
-  if (body.kind() != wire::Delivery::TAKEN) return true;
+  const bool refused = body.kind() == wire::Delivery::REFUSED;
+  if (body.kind() != wire::Delivery::TAKEN && !refused) return true;
   const auto file = std::ranges::find_if(files_, [&](const auto& one) {
     if (!one.second.stored) return false;
     const Sha256& id = one.second.stored->manifest.id();
     return one.second.name == body.name() &&
            std::ranges::equal(std::as_bytes(std::span(body.manifest())), id);
   });
-  if (file != files_.end()) forget(file);
+  if (file == files_.end()) return true;
+  if (refused) {
+    remark(Error{.kind = ErrorKind::kRefused,
+                 .where = file->second.path,
+                 .what = "the coordinator refuses this file, and it is removed",
+                 .expected = "what this node has to deliver, undamaged",
+                 .fix = "look after this machine's disk"});
+  }
+  forget(file);
   return true;
 }
 

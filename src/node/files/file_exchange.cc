@@ -172,6 +172,10 @@ void FileExchange::carry_out(Getting& getting, cluster::FetchEvents events,
       getting.here_bytes += total_bytes(chunk->content);
       write(getting, std::move(*chunk), receipt);
     } else if (auto* const dropped = std::get_if<cluster::DonorDropped>(&event)) {
+      if (getting.wanted.ends_with_donor) {
+        dropped->error.kind = ErrorKind::kBadData;
+        return fail(getting.number, dropped->error);
+      }
       remarks_.push_back(dropped->error.message());
     } else {
       finish(getting);

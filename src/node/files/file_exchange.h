@@ -56,6 +56,8 @@ class FileExchange {
     Sha256 id{};
     std::string path;
     std::uint64_t most_bytes = 0;
+    // A donor that sends something else ends it with kBadData. Otherwise other donors are asked.
+    bool ends_with_donor = false;
   };
   // The end of a get(): the file, or the error why it cannot be had.
   struct Got {

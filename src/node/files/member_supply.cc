@@ -19,7 +19,7 @@ MemberSupply::MemberSupply(host::Disk& disk, Supply told, Aside aside, Options o
                 now),
       began_(now),
       next_say_(now + kSayEvery) {
-  if (find_in_place()) {
+  if (options_.in_place && find_in_place()) {
     for (const StoredFile& file : stored_) static_cast<void>(exchange_.give(file));
     return;
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MemberSupply: a member's side of a Supply. Files lie in place, where this machine has the coordinator's
-// files under the same paths. Otherwise they are fetched into the node's directory, from the coordinator and
-// from all members that have them. Either way they are then given on. Without the coordinator's directories
-// the member delivers from a directory of its own (docs/protocols/delivery.md).
+// MemberSupply: a member's side of a Supply. If the user says so, files lie in place, where this machine has
+// the coordinator's files under the same paths. Otherwise they are fetched into the node's directory, from
+// the coordinator and from all members that have them. Either way they are then given on. Without the
+// coordinator's directories the member delivers from a directory of its own (docs/protocols/delivery.md).
 //
 //   DIR/data      the files; kept until the run ends, so that a process that starts again goes on with them.
 //                 What an earlier process has left there is read once, and used only if its hash is right
@@ -39,6 +39,9 @@ class MemberSupply {
     std::uint64_t seed = 0;
     // Given to all other nodes together, because the node's steps go over the same line.
     double bytes_per_second = 32e6;
+    // Looks for the files under the coordinator's own paths on this machine, because the user said so.
+    // Otherwise no path that a coordinator names is looked at.
+    bool in_place = false;
   };
   static constexpr Duration kSayEvery{5'000'000'000};
   // How long the engine waits for files of an earlier process to be brought.

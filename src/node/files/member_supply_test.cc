@@ -11,6 +11,7 @@
 
 #include "host/api/files.h"
 #include "node/files/file_collection.h"
+#include "node/files/test_delivery_rules.h"
 #include "node/files/test_exchanging_node.h"
 
 namespace gossamer::node {
@@ -25,15 +26,15 @@ using testing::make_bytes;
 class SuppliedMember {
  public:
   SuppliedMember(host::Timeline& timeline, host::SimInternet& internet, std::uint64_t number, Supply told,
-                 std::shared_ptr<host::SimDisk> its_disk)
+                 std::shared_ptr<host::SimDisk> its_disk, bool in_place)
       : disk(std::move(its_disk)), node(timeline, internet, number, ++lives), timeline_(timeline) {
     node.consumes = false;
     const auto aside = [this](std::function<void()> work, std::function<void(Instant)> then) {
       work_.emplace_back(std::move(work), std::move(then));
     };
-    supply = std::make_unique<MemberSupply>(*disk, std::move(told), aside,
-                                            MemberSupply::Options{.directory = "/own", .seed = number},
-                                            timeline.now());
+    supply = std::make_unique<MemberSupply>(
+        *disk, std::move(told), aside,
+        MemberSupply::Options{.directory = "/own", .seed = number, .in_place = in_place}, timeline.now());
     supply->connect(node.links.get());
     node.on_event = [this](const net::LinkEvent& event) {
       const auto* const arrived = std::get_if<net::Arrived>(&event);
@@ -90,11 +91,14 @@ class MemberSupplyTest : public ::testing::Test {
     coordinator_.give(*stored);
   }
   // Fetches from the coordinator unless it is told otherwise.
-  SuppliedMember& join(std::uint64_t number, std::shared_ptr<host::SimDisk> disk = nullptr) {
+  enum class Files { kElsewhere, kInPlace };
+  SuppliedMember& join(std::uint64_t number, std::shared_ptr<host::SimDisk> disk = nullptr,
+                       Files files = Files::kElsewhere) {
     if (disk == nullptr) disk = std::make_shared<host::SimDisk>();
     auto& member = members_[number];
     member.reset();
-    member = std::make_unique<SuppliedMember>(timeline_, internet_, number, told_, std::move(disk));
+    member = std::make_unique<SuppliedMember>(timeline_, internet_, number, told_, std::move(disk),
+                                              files == Files::kInPlace);
     member->coordinator = coordinator_.node.id;
     member->donors = {coordinator_.node.id};
     member->node.open(coordinator_.node);
@@ -123,8 +127,9 @@ class MemberSupplyTest : public ::testing::Test {
   Supply told_{.directory = "/run/cache", .deliver = "/run/parts", .most_bytes = 1000};
   std::map<std::string, std::string> bytes_;
   ExchangingNode coordinator_{timeline_, internet_, 1};
+  testing::AskedRules rules_;
   FileCollection collection_{
-      *coordinator_.disk, *coordinator_.exchange,
+      *coordinator_.disk, *coordinator_.exchange, rules_,
       FileCollection::Options{
           .directory = told_.deliver, .most_bytes = told_.most_bytes, .aside = coordinator_.aside}};
   std::map<std::uint64_t, std::unique_ptr<SuppliedMember>> members_;
@@ -166,9 +171,10 @@ TEST_F(MemberSupplyTest, DeliversUntilTheRunIsOver) {
   EXPECT_FALSE(*disk->exists("/own/deliver"));
 }
 
-// A member on the coordinator's machine uses its files where they lie, and has nothing of its own.
+// A member on the coordinator's machine uses its files where they lie, if its user says so, and has nothing
+// of its own.
 TEST_F(MemberSupplyTest, InPlaceNothingIsFetched) {
-  SuppliedMember& member = join(7, coordinator_.disk);
+  SuppliedMember& member = join(7, coordinator_.disk, Files::kInPlace);
   expect_all(member);
   EXPECT_FALSE(member.supply->supplied().elsewhere);
   EXPECT_EQ(member.supply->supplied().supply, told_);
@@ -177,6 +183,21 @@ TEST_F(MemberSupplyTest, InPlaceNothingIsFetched) {
   member.supply->run_over();
   members_.clear();
   EXPECT_TRUE(*coordinator_.disk->exists("/run/cache/train.cache"));
+}
+
+// Without that word no path counts that the coordinator names, even if all files are there.
+TEST_F(MemberSupplyTest, PathsOfTheCoordinatorDoNotCount) {
+  SuppliedMember& member = join(7, coordinator_.disk);
+  EXPECT_FALSE(member.supply->here());
+  run_for(20);
+  expect_all(member);
+  EXPECT_TRUE(member.supply->supplied().elsewhere);
+  EXPECT_EQ(member.supply->supplied().supply.deliver, "/own/deliver");
+  // A user who says so where the files are not gets them as any other.
+  SuppliedMember& other = join(8, nullptr, Files::kInPlace);
+  run_for(20);
+  expect_all(other);
+  EXPECT_TRUE(other.supply->supplied().elsewhere);
 }
 
 // A process that starts again has what the one before has fetched, unless the run was over.

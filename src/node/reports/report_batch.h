@@ -18,6 +18,7 @@ using net::kReports;
 // The most bytes of a batch. Each report counts kReportCost bytes more than it has.
 inline constexpr std::size_t kMostBatch = std::size_t{60} << 10;  // a body of a message has 64 KiB at most
 inline constexpr std::size_t kReportCost = 8;
+inline constexpr std::size_t kMostReport = std::size_t{4} << 10;  // bytes of one report
 
 struct ReportBatch {
   NodeId node;

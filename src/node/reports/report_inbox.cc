@@ -33,6 +33,9 @@ Result<ReportBatch> ReportInbox::read(const net::Arrived& arrived) const {
   const auto count = static_cast<std::uint64_t>(body.reports_size());
   if (count == 0 || body.first() > std::numeric_limits<std::uint64_t>::max() - count)
     return refused(fmt::format("{} reports from number {} on", count, body.first()));
+  const auto large =
+      std::ranges::find_if(body.reports(), [](const auto& one) { return one.size() > kMostReport; });
+  if (large != body.reports().end()) return refused(fmt::format("a report of {} bytes", large->size()));
   ReportBatch batch{.node = arrived.from.node, .life = life, .first = body.first(), .reports = {}};
   for (std::string& report : *body.mutable_reports()) batch.reports.push_back(std::move(report));
   return batch;
@@ -62,23 +65,44 @@ void ReportInbox::warn(NodeId from, std::string text) {
   if (std::has_single_bit(++written_[from].warnings)) remarks_.push_back(std::move(text));
 }
 
+// A member sends a batch when the one before is written, and 20 ms later unless a whole one waits.
+bool ReportInbox::has_room(net::PeerId from, Instant now) {
+  const auto [found, fresh] = rooms_.try_emplace(from.node);
+  Room& room = found->second;
+  if (fresh) room.since = now;
+  room.batches += (now - std::exchange(room.since, now)).seconds() * kBatchesPerSecond;
+  if (room.batches >= kMostAtOnce) room = {.since = now};
+  if (room.batches >= 1) {
+    --room.batches;
+    return true;
+  }
+  if (++room.over > kMostOver) {
+    room.over = 0;
+    blamed_.push_back({from, "it sends more reports than a member can have"});
+  }
+  return false;
+}
+
 bool ReportInbox::on(const net::Arrived& arrived, net::Links& links, Instant now) {
   if (arrived.message.channel != kReports) return false;
   links.consumed(arrived.receipt, now);
+  if (!has_room(arrived.from, now)) return true;
   auto batch = read(arrived);
   if (!batch.ok()) {
-    warn(arrived.from.node, batch.error().message());
+    blamed_.push_back({arrived.from, fmt::format("{}: {}", batch.error().what, batch.error().got)});
     return true;
   }
   leave_out_doubles(*batch);
   Written& written = written_[batch->node];
   if (!batch->reports.empty()) {
-    if (auto done = write_(*batch); !done.ok()) {
+    const auto done = write_(*batch);
+    if (!done.ok()) {
       if (!failing_) remarks_.push_back(done.error().message());
       failing_ = done.error();
       return true;
     }
     failing_.reset();
+    if (!done->empty()) blamed_.push_back({arrived.from, *done});
     const std::uint64_t next = batch->life == written.life ? written.next : 0;
     if (batch->first > next) {
       warn(batch->node, fmt::format("node {}: {} reports are missing: it had no room to keep them",

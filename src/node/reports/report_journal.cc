@@ -91,8 +91,23 @@ Result<void> ReportJournal::append(const ReportBatch& batch) {
   if (!rest_.empty()) {
     if (auto written = write_rest(); !written.ok()) return written;
   }
+  if (bytes_ > shorten_at_) shorten();
   rest_ = frame_of(batch);
   return write_rest();
+}
+
+// Leaves the newer half. If that fails, it is tried again after a while: the file is whole as it is.
+void ReportJournal::shorten() {
+  shorten_at_ = bytes_ + most_bytes_ / 16;
+  const auto mapped = disk_.map(path_);
+  if (!mapped.ok()) return;
+  std::span<const std::byte> left = (*mapped)->bytes().first(bytes_);
+  while (left.size() > most_bytes_ / 2 && take_frame(left)) {
+  }
+  if (auto kept = host::replace_file(disk_, path_, left); !kept.ok()) return;
+  bytes_ = left.size();
+  shorten_at_ = most_bytes_;
+  file_.reset();
 }
 
 Result<void> ReportJournal::write_rest() {

@@ -5,6 +5,8 @@
 //
 //   bytes of the body, u32 | the low half of its Digest, u32 | body: wire.JournalBatch
 //
+// The file has at most kMostBytes. Then its older half goes.
+//
 // Numbers are little-endian. What is written survives the process, but not a crash of the machine. A frame
 // that is not whole ends the file: it is cut off when the journal is opened.
 //
@@ -25,8 +27,12 @@ namespace gossamer::node {
 
 class ReportJournal {
  public:
-  // The disk outlives the journal. The directory of the file is there.
-  ReportJournal(host::Disk& disk, std::string path) : disk_(disk), path_(std::move(path)) {}
+  static constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
+
+  // The disk outlives the journal. The directory of the file is there. `most_bytes` counts without the last
+  // frame.
+  ReportJournal(host::Disk& disk, std::string path, std::uint64_t most_bytes = kMostBytes)
+      : disk_(disk), path_(std::move(path)), most_bytes_(most_bytes), shorten_at_(most_bytes) {}
 
   using Take = std::function<void(ReportBatch)>;
   // Gives all batches in their order. Returns the bytes that were cut off behind them.
@@ -39,9 +45,12 @@ class ReportJournal {
 
  private:
   [[nodiscard]] Result<void> write_rest();
+  void shorten();
 
   host::Disk& disk_;
   const std::string path_;
+  const std::uint64_t most_bytes_;
+  std::uint64_t shorten_at_;                  // more, after an attempt that failed
   std::uint64_t bytes_ = 0;                   // that are known to be there
   std::string rest_;                          // of the last frame, behind them
   std::unique_ptr<host::WritableFile> file_;  // null before the first write, and after one that failed

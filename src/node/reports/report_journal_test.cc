@@ -140,5 +140,40 @@ TEST(ReportJournal, GoesOnAfterAFullDisk) {
   }
 }
 
+// A journal has a size that it keeps to: its older half goes. What is left is whole, in order, and the
+// newest.
+TEST(ReportJournal, IsBounded) {
+  constexpr std::uint64_t kMost = 10'000;
+  host::SimDisk disk;
+  ReportJournal journal(disk, kPath, kMost);
+  ASSERT_TRUE(journal.open([](const ReportBatch&) {}).ok());
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(journal.append(batch(1, i, {std::string(80, 'x')})).ok());
+    ASSERT_LE(*disk.file_size(kPath), kMost + 200);
+  }
+  std::vector<ReportBatch> again;
+  ASSERT_TRUE(journal.read_again([&](ReportBatch one) { again.push_back(std::move(one)); }).ok());
+  const Opened opened = open(disk);
+  EXPECT_EQ(opened.cut, 0U);
+  EXPECT_THAT(opened.batches, ElementsAreArray(again));
+  ASSERT_GT(opened.batches.size(), 40U);
+  for (std::size_t i = 0; i < opened.batches.size(); ++i)
+    EXPECT_EQ(opened.batches[i].first, 1000 - opened.batches.size() + i);
+}
+
+// If the disk has no room to shorten it, it stays whole and goes on.
+TEST(ReportJournal, GoesOnWhereItCannotBeShortened) {
+  constexpr std::uint64_t kMost = 10'000;
+  host::SimDisk disk;
+  ReportJournal journal(disk, kPath, kMost);
+  ASSERT_TRUE(journal.open([](const ReportBatch&) {}).ok());
+  disk.restart_count({.capacity_bytes = kMost + 3000});
+  std::uint64_t appended = 0;
+  while (appended < 200 && journal.append(batch(1, appended, {std::string(80, 'x')})).ok()) ++appended;
+  EXPECT_GT(appended, 100U);
+  disk.restart_count({});
+  EXPECT_EQ(open(disk).batches.size(), appended);
+}
+
 }  // namespace
 }  // namespace gossamer::node

@@ -7,7 +7,7 @@
 namespace gossamer::node {
 
 void ReportOutbox::post(std::string report) {
-  if (cost(report) > kMostBatch) {
+  if (report.size() > kMostReport) {
     ++dropped_;
     return;
   }

@@ -35,7 +35,7 @@ class ReportOutbox {
 
   explicit ReportOutbox(std::size_t most_bytes = kMostBytes) : most_bytes_(most_bytes) {}
 
-  // Hands over a report. A report that fits into no batch is dropped.
+  // Hands over a report. One of more than kMostReport bytes is dropped.
   void post(std::string report);
   // Consumes a message about reports. False for any other message.
   [[nodiscard]] bool on(const net::Arrived& arrived, net::PeerId coordinator, net::Links& links, Instant now);

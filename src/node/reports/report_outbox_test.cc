@@ -51,10 +51,10 @@ class ReportOutboxTest : public ::testing::Test {
     net::Node node;
     ReportJournal journal;
     std::vector<std::string> reports;
-    ReportInbox inbox{[this](const ReportBatch& batch) -> Result<void> {
-      if (auto kept = journal.append(batch); !kept.ok()) return kept;
+    ReportInbox inbox{[this](const ReportBatch& batch) -> Result<std::string> {
+      if (auto kept = journal.append(batch); !kept.ok()) return kept.error();
       take(batch);
-      return {};
+      return std::string();
     }};
   };
 
@@ -113,7 +113,7 @@ TEST_F(ReportOutboxTest, BringsReportsInOrder) {
   run_for(1);
   EXPECT_TRUE(settled());
   for (int i = 0; i < 100; ++i) {
-    post(2, static_cast<std::size_t>(i) * 100);
+    post(2, static_cast<std::size_t>(i) * 40);
     run_for(0.02);
   }
   run_for(1);
@@ -240,15 +240,15 @@ TEST_F(ReportOutboxTest, MemoryIsBounded) {
   EXPECT_THAT(lead_->inbox.take_remarks(), ElementsAre(HasSubstr("reports are missing")));
 }
 
-// A report that fits into no batch is dropped, and holds up no other.
+// A report that is larger than the coordinator takes is dropped, and holds up no other.
 TEST_F(ReportOutboxTest, AReportThatIsTooLarge) {
   lead();
   join();
   outbox_->post("before");
-  outbox_->post(std::string(kMostBatch, 'x'));
-  outbox_->post(std::string(kMostBatch - kReportCost, 'y'));
+  outbox_->post(std::string(kMostReport + 1, 'x'));
+  outbox_->post(std::string(kMostReport, 'y'));
   run_for(2);
-  EXPECT_THAT(lead_->reports, ElementsAre("before", std::string(kMostBatch - kReportCost, 'y')));
+  EXPECT_THAT(lead_->reports, ElementsAre("before", std::string(kMostReport, 'y')));
   EXPECT_EQ(outbox_->take_remarks().size(), 1U);
 }
 

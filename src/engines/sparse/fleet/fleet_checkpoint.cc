@@ -86,6 +86,19 @@ Result<void> PartCopy::write(host::Disk& disk, const std::string& directory, Nod
   return tensors::write_fleet_file(disk, directory, node, info, tensors);
 }
 
+Result<void> check_part_file(host::Disk& disk, const std::string& path, const CheckpointedRun& run,
+                             const OwnedFile& file) {
+  std::map<std::string, std::uint64_t> sizes;
+  for (const PieceId& id : file.owned)
+    sizes[section_name(file.shape, id)] =
+        sparse::piece_bytes(run.network, run.moments, piece_of(file.shape, id));
+  const auto may_have = [&](const std::string& name, std::uint64_t bytes) {
+    const auto found = sizes.find(name);
+    return found != sizes.end() && found->second == bytes;
+  };
+  return tensors::check_fleet_file(disk, path, {.step = file.step, .fingerprint = run.fingerprint}, may_have);
+}
+
 // Gathers every readable file of a step, whether they are a whole checkpoint or not. Nothing if no file can
 // be read.
 Result<std::optional<FleetCheckpoint>> FleetCheckpoint::gather(host::Disk& disk, const std::string& directory,

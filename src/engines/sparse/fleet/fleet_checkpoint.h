@@ -56,6 +56,15 @@ struct CheckpointedRun {
   std::string fingerprint;
 };
 
+// Looks whether a member's file of that step is undamaged, and has no pieces but these. kBadData if not.
+struct OwnedFile {
+  FleetShape shape;
+  StepNumber step;
+  Pieces owned;
+};
+[[nodiscard]] Result<void> check_part_file(host::Disk& disk, const std::string& path,
+                                           const CheckpointedRun& run, const OwnedFile& file);
+
 class FleetCheckpoint {
  public:
   // Opens the newest checkpoint that has all pieces. Empty when there is none. kUsage for files of another

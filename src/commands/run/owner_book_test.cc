@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/run/owner_book.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <map>
+#include <memory>
+
+#include "host/sim/disk.h"
+
+namespace gossamer::commands {
+namespace {
+
+constexpr std::uint64_t kBookSteps = 100;
+constexpr const char* kBook = "/run/nodes/owners";
+
+// A run of 100 steps. Names are "r-NODE-STEP" for a result and "c-NODE-STEP" for a checkpoint.
+class NamedRun final : public LedTraining {
+ public:
+  [[nodiscard]] Facts led_facts() const override {
+    return {.run_id = "r", .fingerprint = "f", .steps = kBookSteps};
+  }
+  [[nodiscard]] Result<Start> find_start(EventSink) override { return Start(); }
+  [[nodiscard]] Result<DoneSteps> take_trained(const engine::TrainHooks&) override { return DoneSteps(); }
+  [[nodiscard]] std::optional<tensors::CheckpointInfo> checkpoint(StepNumber) const override { return {}; }
+  [[nodiscard]] Result<Led> lead(const FleetWanted&) override { return Error{.what = "nobody leads"}; }
+  [[nodiscard]] std::optional<DeliveredFile> read_delivered(std::string_view name) const override {
+    unsigned node = 0;
+    unsigned step = 0;
+    char kind = 0;
+    if (std::sscanf(std::string(name).c_str(), "%c-%u-%u", &kind, &node, &step) != 3) return std::nullopt;
+    return DeliveredFile{
+        .node = NodeId(node),
+        .step = StepNumber(step),
+        .result = kind == 'r',
+        .name = std::string(1, kind) + "-" + std::to_string(node) + "-" + std::to_string(step)};
+  }
+  [[nodiscard]] Result<void> check_delivered(const std::string&, const DeliveredFile&,
+                                             std::span<const Owned> owned) const override {
+    checked.assign(owned.begin(), owned.end());
+    return {};
+  }
+  [[nodiscard]] Result<bool> delivered(std::size_t) override { return false; }
+  [[nodiscard]] std::size_t parts() const override { return 0; }
+  [[nodiscard]] Result<void> take_delivered() override { return {}; }
+
+  mutable std::vector<Owned> checked;
+};
+
+// Nodes 2 and 3 own tracks 0 and 1. Node 4 is no owner. The incarnation of a node is ten times its number.
+class OwnerBookTest : public ::testing::Test {
+ protected:
+  OwnerBookTest() {
+    EXPECT_TRUE(disk_.make_directories("/run/nodes").ok());
+    install({2, 3});
+  }
+  static net::PeerId peer(std::uint64_t node) { return {NodeId(node), Incarnation(node * 10)}; }
+  void install(const std::vector<std::uint64_t>& nodes) {
+    ++epoch_;
+    std::map<NodeId, membership::MemberRecord> members;
+    for (const std::uint64_t node : nodes) {
+      membership::MemberRecord& record = members[NodeId(node)];
+      record.set_node(node);
+      record.set_incarnation(node * 10);
+      record.set_state(membership::SERVING);
+    }
+    view_ = cluster::View(Epoch(epoch_), std::move(members), {});
+    holdings_.clear();
+    for (std::size_t thing = 0; thing < nodes.size(); ++thing)
+      holdings_[placement::ThingId(thing)] = NodeId(nodes[thing]);
+    decision_ = "decision " + std::to_string(epoch_);
+    look();
+  }
+  void look(bool ends = false) {
+    book_->look(LeadBooks{.view = view_,
+                          .holdings = holdings_,
+                          .decision = decision_,
+                          .marks = marks_,
+                          .installed = Epoch(epoch_),
+                          .ends = ends});
+  }
+  void mark(std::uint64_t track, std::uint64_t node, std::uint64_t step) {
+    static_cast<void>(marks_->applied(
+        {.track = cluster::TrackId(track), .by = Incarnation(node * 10), .next = StepNumber(step)}));
+  }
+  // What is said of an offer, in a word.
+  std::string judged(std::uint64_t node, const std::string& name) {
+    const auto verdict = book_->judge(peer(node), name);
+    if (const auto* const awaited = std::get_if<OwnerBook::Awaited>(&verdict)) return awaited->name;
+    if (const auto* const early = std::get_if<OwnerBook::Early>(&verdict))
+      return early->own ? "contradicts" : "early";
+    if (const auto* const refused = std::get_if<OwnerBook::Refused>(&verdict)) return refused->why;
+    return "unneeded";
+  }
+
+  host::SimDisk disk_;
+  NamedRun run_;
+  std::uint64_t epoch_ = 0;
+  cluster::View view_;
+  cluster::HoldingMap holdings_;
+  std::string decision_;
+  const std::array<cluster::TrackId, 2> tracks_{cluster::TrackId(0), cluster::TrackId(1)};
+  std::optional<cluster::MarkLedger> marks_{std::in_place, tracks_};
+  std::unique_ptr<OwnerBook> book_ = std::make_unique<OwnerBook>(disk_, run_, kBook);
+};
+
+// Only an owner's own part is awaited, and the name is the lead's.
+TEST_F(OwnerBookTest, OnlyOwnersDeliver) {
+  mark(0, 2, kBookSteps);
+  mark(1, 3, kBookSteps);
+  EXPECT_EQ(judged(2, "r-002-100"), "r-2-100");
+  EXPECT_EQ(judged(3, "c-3-100"), "c-3-100");
+  EXPECT_EQ(judged(2, "r-3-100"), "it is node 3's");
+  EXPECT_EQ(judged(4, "r-4-100"), "it owns no part of the run");
+  EXPECT_EQ(judged(2, "7.steps"), "its name says neither whose it is nor of which step");
+  EXPECT_EQ(judged(2, "r-2-99"), "the run has 100 steps");
+  EXPECT_EQ(judged(2, "c-2-101"), "the run has 100 steps");
+}
+
+// Nothing is asked for before all members have come so far by their marks. A member that offers what it
+// cannot have yet by its own marks contradicts itself; members are a step apart at most.
+TEST_F(OwnerBookTest, NothingIsTakenEarly) {
+  mark(0, 2, 50);
+  mark(1, 3, 49);
+  EXPECT_EQ(judged(2, "c-2-49"), "c-2-49");
+  EXPECT_EQ(judged(2, "c-2-50"), "early");
+  EXPECT_EQ(judged(3, "c-3-50"), "early");
+  EXPECT_EQ(judged(3, "c-3-51"), "contradicts");
+  EXPECT_EQ(judged(2, "r-2-100"), "contradicts");
+  mark(0, 2, kBookSteps);
+  EXPECT_EQ(judged(2, "r-2-100"), "early");
+  mark(1, 3, kBookSteps - 1);
+  EXPECT_EQ(judged(3, "r-3-100"), "early");
+  mark(1, 3, kBookSteps);
+  EXPECT_EQ(judged(2, "r-2-100"), "r-2-100");
+}
+
+// While the run ends nobody takes over from a lost member, so the marks may stay behind. What the others save
+// is still awaited. A result is not.
+TEST_F(OwnerBookTest, TheEndDoesNotWaitForMarks) {
+  mark(0, 2, 50);
+  EXPECT_EQ(judged(2, "c-2-50"), "early");
+  look(true);
+  EXPECT_EQ(judged(2, "c-2-50"), "c-2-50");
+  EXPECT_EQ(judged(2, "c-2-60"), "contradicts");
+  EXPECT_EQ(judged(3, "c-3-50"), "early") << "it has said nothing";
+  mark(0, 2, kBookSteps);
+  EXPECT_EQ(judged(2, "r-2-100"), "early");
+}
+
+// A checkpoint that is older than a whole one is not needed. One of the same step may have a lost piece.
+TEST_F(OwnerBookTest, OldCheckpointsAreNotNeeded) {
+  mark(0, 2, 50);
+  mark(1, 3, 50);
+  book_->follow_checkpoints([] { return StepNumber(40); });
+  EXPECT_EQ(judged(2, "c-2-39"), "unneeded");
+  EXPECT_EQ(judged(2, "c-2-40"), "c-2-40");
+}
+
+// A member that was in a view brings what it saved without a coordinator, to the next lead, too. Its result
+// is not mixed with those of members that go on.
+TEST_F(OwnerBookTest, OwnersReturn) {
+  install({2});
+  EXPECT_EQ(judged(3, "c-3-70"), "c-3-70");
+  EXPECT_EQ(judged(3, "r-3-100"), "unneeded");
+  install({});
+  EXPECT_EQ(judged(3, "r-3-100"), "r-3-100");
+  book_ = std::make_unique<OwnerBook>(disk_, run_, kBook);
+  EXPECT_EQ(judged(3, "c-3-70"), "early") << "it does not lead yet";
+  marks_.emplace(tracks_);
+  epoch_ = 0;  // a fleet that begins anew
+  view_ = cluster::View();
+  look();
+  EXPECT_EQ(judged(3, "c-3-70"), "c-3-70");
+  EXPECT_EQ(judged(4, "c-4-70"), "it owns no part of the run");
+  book_ = std::make_unique<OwnerBook>(disk_, run_, "/run/nodes/none");
+  look();
+  EXPECT_EQ(judged(3, "c-3-70"), "it owns no part of the run");
+}
+
+// A file is checked against all that its member owned by the last views. Older ones are forgotten.
+TEST_F(OwnerBookTest, ChecksWhatWasOwned) {
+  install({3, 2});
+  const auto owned = [&](std::uint64_t node) {
+    EXPECT_TRUE(book_->check(peer(node), "c-" + std::to_string(node) + "-1")("/file").ok());
+    std::vector<std::string> entries;
+    for (const auto& one : run_.checked)
+      entries.push_back(one.decision + (one.things.contains(0) ? " 0" : "") +
+                        (one.things.contains(1) ? " 1" : ""));
+    return entries;
+  };
+  EXPECT_EQ(owned(2), (std::vector<std::string>{"decision 1 0", "decision 2 1"}));
+  EXPECT_EQ(owned(4), std::vector<std::string>());
+  for (std::size_t i = 0; i < OwnerBook::kMostInstalls - 1; ++i) install({3});
+  EXPECT_EQ(owned(2), std::vector<std::string>{"decision 2 1"});
+  install({3});
+  EXPECT_EQ(owned(2), std::vector<std::string>());
+  EXPECT_EQ(judged(2, "c-2-1"), "it owns no part of the run");
+}
+
+}  // namespace
+}  // namespace gossamer::commands
