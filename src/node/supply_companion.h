@@ -41,6 +41,7 @@ class SupplyCompanion final : public Companion {
   void on(net::Arrived arrived, Instant now) override;
   void tick(Instant now) override;
   [[nodiscard]] std::optional<Instant> next_wakeup() const override {
+    if (links_ == nullptr) return std::nullopt;  // nothing can be done
     return sooner(exchange_.next_wakeup(), collection_.next_wakeup());
   }
   [[nodiscard]] std::optional<std::string> over() const override { return run_.over(); }

@@ -176,7 +176,7 @@ Result<DoneSteps> RunLead::take_trained(LedTraining& training, const engine::Tra
 Result<DoneSteps> RunLead::lead_fleets(node::CoordinatorOptions options, StepNumber start,
                                        LedTraining& training, const engine::TrainHooks& hooks) {
   first_ = {.at = host_.clock.now(), .from = began_with(training, start)};
-  owners_ = std::make_unique<OwnerBook>(host_.disk, training, nodes_directory(paths_.root) + "/owners");
+  owners_ = std::make_unique<OwnerBook>(host_.disk, training, node::lead_directory(paths_.root) + "/owners");
   for (;;) {
     auto done = lead_from(options, start, training, hooks);
     if (!done.ok()) return done.error();

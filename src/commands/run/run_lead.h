@@ -12,11 +12,12 @@
 // again: the others compute anew what it held. One that fails ends the run. All end with this process.
 // Resumed, the run goes on from the newest checkpoint, with new members.
 //
-//   DIR/nodes/coordinator     credentials, tokens, store and events of the lead, and its lead.toml
+//   DIR/nodes/coordinator     credentials, tokens, store and events of the lead, its lead.toml, and the
+//   owners by
+//                             the last views
 //   DIR/nodes/1 ...           directories of own members; *.log beside them what they say
 //   DIR/nodes/parts           what members have trained, until the run is finished
 //   DIR/nodes/reports         what members have told, until then
-//   DIR/nodes/owners          which member owned what by the last views
 //   DIR/nodes/ended           there once a run of members from anywhere has ended
 //   DIR/checkpoints           what members have kept
 //
