@@ -18,6 +18,7 @@ from ports import free_ports
 
 MOST_RESIDENT_KB = 200 << 10
 SILENT = 60_000
+HELLOS = 8_000
 HELD = 6_000  # of the silent ones, those whose own end stays open
 ANSWER_S = 1.0
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"
@@ -37,6 +38,17 @@ def ask(method, body=b""):
     """A stranger's question as its bytes (proto/gossamer/ask.proto)."""
     message = field(1, method.encode()) + field(2, body)
     return struct.pack("<I", len(message)) + message
+
+
+def hello(protocol):
+    """The first bytes of a TLS connection that offers this protocol."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols([protocol])
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        context.wrap_bio(incoming, outgoing, server_hostname="node.gossamer").do_handshake()
+    return outgoing.read()
 
 
 class Door(unittest.TestCase):
@@ -159,6 +171,31 @@ class Door(unittest.TestCase):
         self.assertLess(time.monotonic() - begin, 10)
         self.fleet.members.pop("late").signal(2)
         self.expect_answer()
+
+    # Whole hellos, behind which nothing follows, cost no more handshakes than one address may begin. The port answers
+    # another process of the same address all the while, and nodes work on.
+    def test_hellos(self):
+        self.begin()
+        hellos = [hello("h2"), hello("gossamer-ask/1")]
+        held = collections.deque()
+        for number in range(HELLOS):
+            one = socket.create_connection(("127.0.0.1", self.ports[number % 3 if number % 2 else 0]), timeout=DEADLINE)
+            with contextlib.suppress(OSError):
+                one.sendall(hellos[number // 2 % 2])
+            held.append(one)
+            if len(held) > HELD // 2:
+                held.popleft().close()
+            if number % (HELLOS // 4) == 0:
+                self.expect_answer()
+        self.expect_answer()
+        self.fleet.join("late")
+        self.fleet.wait_for_members(3)
+        for one in held:
+            one.close()
+        late = self.fleet.members.pop("late")
+        late.signal(2)
+        late.finish()
+        self.expect_undisturbed()
 
     # Strangers get an answer to Clock, and a refusal to what is for nodes, with and without a body.
     def test_what_strangers_may_ask(self):

@@ -134,7 +134,9 @@ void Door::shown(std::uint64_t listener, const std::string& peer) {
   if (!address || !options_.credentials) return;
   command([this, listener, address = *address] {
     const auto found = handed_.find({listener, address});
-    if (found != handed_.end()) let_go(found->second);
+    if (found == handed_.end()) return;
+    rate_.give_back(host_of(address), clock_.now());
+    let_go(found->second);
   });
 }
 
@@ -146,7 +148,7 @@ void Door::answer(QuestionId question, Result<std::string> answer) {
 }
 
 int Door::patience_ms() const {
-  const auto next = book_.next_over();
+  const auto next = sooner(book_.next_over(), rate_.next_turn());
   // A millisecond more, or else the last one would be waited for in a circle.
   const double left = next ? std::max((*next - clock_.now()).milliseconds() + 1, 0.0) : -1;
   if (!resting_) return static_cast<int>(left);
@@ -173,6 +175,7 @@ void Door::run() {
         on_guest(GuestId{event.data.u64}, event.events);
       }
     }
+    give_turns();
     for (const auto& [guest, state] : book_.over(clock_.now())) {
       // gRPC's own time-out has ended a handshake by now: a guest that is left has a certificate.
       if (state == DoorBook::State::kHandedOver) {
@@ -242,6 +245,10 @@ void Door::on_guest(GuestId id, std::uint32_t events) {
   if ((events & EPOLLOUT) != 0) return flush(at);
   // An asker that has closed its side does not wait for an answer.
   if (guest.question || guest.last_word) return turn_out(id);
+  if (guest.kind) {  // nothing is read before its turn
+    if ((events & EPOLLRDHUP) != 0) turn_out(id);
+    return;
+  }
   if (guest.session != nullptr) return read_question(at);
   read_hello(at);
 }
@@ -253,13 +260,28 @@ void Door::read_hello(Guests::iterator at) {
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (size <= 0) return turn_out(at->first);
   if (guest.hello == nullptr) guest.hello = std::make_unique<HelloReader>(look_context_.get());
-  switch (guest.hello->look({bytes.data(), static_cast<std::size_t>(size)})) {
+  const HelloReader::Guest kind = guest.hello->look({bytes.data(), static_cast<std::size_t>(size)});
+  switch (kind) {
     case HelloReader::Guest::kUnknown: return;
     case HelloReader::Guest::kNoneOfUs: return turn_out(at->first);
-    case HelloReader::Guest::kGrpc: return hand_over(at);
+    case HelloReader::Guest::kGrpc:
     case HelloReader::Guest::kAsker: break;
   }
+  guest.kind = kind;
   guest.hello.reset();
+  const PeerAddress host = host_of(guest.peer);
+  if (rate_.take(host, clock_.now())) return begin_handshake(at);
+  rate_.wait(host, at->first);
+}
+
+// Guests whose turn has come begin.
+void Door::give_turns() {
+  while (const auto guest = rate_.next(clock_.now())) begin_handshake(guests_.find(*guest));
+}
+
+void Door::begin_handshake(Guests::iterator at) {
+  Guest& guest = at->second;
+  if (*std::exchange(guest.kind, std::nullopt) == HelloReader::Guest::kGrpc) return hand_over(at);
   guest.session = std::make_unique<AskSession>(door_context_.get());
   book_.asks(at->first);
   if (!watch(EPOLL_CTL_MOD, guest.socket.get(), EPOLLIN | EPOLLRDHUP, at->first.value)) turn_out(at->first);
@@ -267,7 +289,6 @@ void Door::read_hello(Guests::iterator at) {
 
 void Door::hand_over(Guests::iterator at) {
   Guest& guest = at->second;
-  guest.hello.reset();
   const int given = ::fcntl(guest.socket.get(), F_DUPFD_CLOEXEC, 0);
   if (given < 0) return turn_out(at->first);
   static_cast<void>(watch(EPOLL_CTL_MOD, guest.socket.get(), EPOLLRDHUP | EPOLLET, at->first.value));
@@ -357,6 +378,7 @@ void Door::let_go(GuestId id) {
   if (at == guests_.end()) return;
   const Guest& guest = at->second;
   book_.remove(id);
+  rate_.forget(host_of(guest.peer), id);
   const auto handed = handed_.find({guest.listener, guest.peer});
   if (handed != handed_.end() && handed->second == id) handed_.erase(handed);
   if (guest.question) questions_.erase(*guest.question);

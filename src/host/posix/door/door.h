@@ -32,6 +32,7 @@
 #include "host/posix/door/ask_session.h"
 #include "host/posix/door/credentials.h"
 #include "host/posix/door/door_book.h"
+#include "host/posix/door/handshake_rate.h"
 #include "host/posix/door/hello_reader.h"
 #include "host/posix/door/listening.h"
 #include "host/posix/door/peer_address.h"
@@ -87,12 +88,13 @@ class Door {
     std::uint64_t listener = 0;
     PeerAddress peer;
     Descriptor socket;
-    std::unique_ptr<HelloReader> hello = {};   // while it is read
-    std::unique_ptr<AskSession> session = {};  // of an asker
-    std::string output = {};                   // what the socket has not taken yet
-    std::optional<QuestionId> question = {};   // that waits for its answer
-    bool with_grpc = false;                    // which has a descriptor of its own
-    bool last_word = false;                    // the connection ends with `output`
+    std::unique_ptr<HelloReader> hello = {};      // while it is read
+    std::optional<HelloReader::Guest> kind = {};  // while it waits for its handshake
+    std::unique_ptr<AskSession> session = {};     // of an asker
+    std::string output = {};                      // what the socket has not taken yet
+    std::optional<QuestionId> question = {};      // that waits for its answer
+    bool with_grpc = false;                       // which has a descriptor of its own
+    bool last_word = false;                       // the connection ends with `output`
   };
   using Guests = std::map<GuestId, Guest>;
 
@@ -108,6 +110,8 @@ class Door {
   void welcome(const Listener& listener, Descriptor socket, const PeerAddress& peer);
   void on_guest(GuestId id, std::uint32_t events);
   void read_hello(Guests::iterator at);
+  void begin_handshake(Guests::iterator at);
+  void give_turns();
   void hand_over(Guests::iterator at);
   void read_question(Guests::iterator at);
   void on_question(Guests::iterator at);
@@ -130,6 +134,7 @@ class Door {
 
   // Used by the door's thread alone.
   DoorBook book_;
+  HandshakeRate rate_;
   std::map<std::uint64_t, Listener> listeners_;  // by key
   Guests guests_;
   std::map<std::pair<std::uint64_t, PeerAddress>, GuestId> handed_;
