@@ -1,49 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/metrics_endpoint.h"
 
-#include <prometheus/collectable.h>
+#include <prometheus/text_serializer.h>
 
-#include <exception>
 #include <string>
 #include <utility>
-#include <vector>
-
-#include "host/posix/latest.h"
 
 namespace gossamer::node {
+namespace {
 
-class MetricsEndpoint::Shown final : public prometheus::Collectable {
- public:
-  void show(MetricsPage page) { page_.set(std::move(page)); }
-  [[nodiscard]] std::vector<prometheus::MetricFamily> Collect() const override {
-    const auto page = page_.get();
-    return page == nullptr ? std::vector<prometheus::MetricFamily>() : page->families();
-  }
+constexpr std::size_t kMostScrapes = 16;
 
- private:
-  host::Latest<MetricsPage> page_;
-};
+}  // namespace
+
+// The page as Prometheus reads it; empty before the first one.
+host::HttpReply MetricsEndpoint::reply() const {
+  const auto page = page_.get();
+  return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
+          .body = page == nullptr ? std::string() : prometheus::TextSerializer().Serialize(page->families())};
+}
 
 Result<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::listen(const host::Endpoint& at) {
   std::unique_ptr<MetricsEndpoint> endpoint(new MetricsEndpoint);
-  endpoint->at_ = at;
-  endpoint->shown_ = std::make_shared<Shown>();
-  try {
-    endpoint->exposer_ = std::make_unique<prometheus::Exposer>(host::to_string(at));
-  } catch (const std::exception& error) {
-    return Error{.where = host::to_string(at),
-                 .what = "cannot listen for Prometheus",
-                 .got = error.what(),
-                 .expected = "an address of this machine and a free port",
-                 .fix = "give --metrics another HOST:PORT, or port 0 for a free one"};
+  host::HttpOptions options{
+      .host = at.host, .port = at.port, .endpoint = {}, .max_connections = kMostScrapes};
+  options.live_pages["/metrics"] = [shown = endpoint.get()] { return shown->reply(); };
+  auto server = host::HttpServer::start(options);
+  if (!server.ok()) {
+    Error error = server.error();
+    error.what = "cannot listen for Prometheus";
+    error.fix = "give --metrics another HOST:PORT, or port 0 for a free one";
+    return error;
   }
-  endpoint->at_.port = static_cast<std::uint16_t>(endpoint->exposer_->GetListeningPorts().front());
-  endpoint->exposer_->RegisterCollectable(endpoint->shown_);
+  endpoint->server_ = *std::move(server);
+  endpoint->at_ = {.host = at.host, .port = static_cast<std::uint16_t>(endpoint->server_->port())};
   return endpoint;
 }
 
 void MetricsEndpoint::show(MetricsPage page, Instant now) {
-  shown_->show(std::move(page));
+  page_.set(std::move(page));
   due_ = now + kEvery;
 }
 

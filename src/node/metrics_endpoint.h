@@ -2,18 +2,18 @@
 //
 // MetricsEndpoint is a node's page for Prometheus, http://HOST:PORT/metrics
 // (docs/protocols/metrics.md). It serves the page that it was shown last, so that a scrape never waits
-// for the loop, nor the loop for a scrape.
+// for the loop, nor the loop for a scrape. Limits on connections, heads and times are those of HttpServer.
 //
 // Thread rule: one thread calls show(). The endpoint answers on threads of its own.
 #pragma once
-
-#include <prometheus/exposer.h>
 
 #include <memory>
 
 #include "base/result.h"
 #include "base/time.h"
 #include "host/api/endpoint.h"
+#include "host/posix/http/http_server.h"
+#include "host/posix/latest.h"
 #include "node/metrics_page.h"
 
 namespace gossamer::node {
@@ -30,13 +30,13 @@ class MetricsEndpoint {
   [[nodiscard]] Instant due() const { return due_; }
 
  private:
-  class Shown;
   MetricsEndpoint() = default;
+  [[nodiscard]] host::HttpReply reply() const;
 
   host::Endpoint at_;
   Instant due_;
-  std::shared_ptr<Shown> shown_;
-  std::unique_ptr<prometheus::Exposer> exposer_;  // its threads read the page, so it ends first
+  host::Latest<MetricsPage> page_;
+  std::unique_ptr<host::HttpServer> server_;  // its threads read the page, so it ends first
 };
 
 }  // namespace gossamer::node

@@ -20,7 +20,7 @@ def scrape(at):
     samples = {}
     with urllib.request.urlopen(at, timeout=DEADLINE) as answer:
         for line in answer.read().decode().splitlines():
-            if line.startswith("#") or line.startswith("exposer_"):  # the library's own metrics, about scrapes
+            if line.startswith("#"):
                 continue
             name, labels, value = re.fullmatch(r"(\w+)(\{.*\})? (\S+)", line).groups()
             pairs = dict(re.findall(r'(\w+)="([^"]*)"', labels or ""))

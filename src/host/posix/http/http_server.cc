@@ -132,8 +132,9 @@ void PosixHttpServer::configure() {
     // Paths are patterns there; ours hold no character that means something.
     library_.Get(path, [reply](const httplib::Request&, httplib::Response& to) { send(to, reply); });
   }
-  library_.Post(options_.endpoint, [this](const httplib::Request& from, httplib::Response& to,
-                                          const httplib::ContentReader& read) { post(from, to, read); });
+  for (const auto& [path, page] : options_.live_pages) {
+    library_.Get(path, [&page](const httplib::Request&, httplib::Response& to) { send(to, page()); });
+  }
   library_.set_expect_100_continue_handler([this](const httplib::Request& from, httplib::Response& to) {
     if (from.get_header_value<std::uint64_t>("Content-Length") <= options_.max_body_bytes) return 100;
     // The library sends the reply as it is here, whatever is returned.
@@ -142,6 +143,9 @@ void PosixHttpServer::configure() {
   });
   library_.set_error_handler(
       [this](const httplib::Request& from, httplib::Response& to) { explain(from, to); });
+  if (options_.endpoint.empty()) return;
+  library_.Post(options_.endpoint, [this](const httplib::Request& from, httplib::Response& to,
+                                          const httplib::ContentReader& read) { post(from, to, read); });
 }
 
 Result<void> PosixHttpServer::listen() {
@@ -284,10 +288,13 @@ HttpReply PosixHttpServer::no_packed_bodies(const std::string& encoding) const {
 void PosixHttpServer::explain(const httplib::Request& from, httplib::Response& to) const {
   if (!to.body.empty()) return;
   if (to.status == 413) return send(to, too_large());
-  std::vector<std::string> known = {"POST " + options_.endpoint};
+  std::vector<std::string> known;
+  if (!options_.endpoint.empty()) known.push_back("POST " + options_.endpoint);
   for (const auto& [path, reply] : options_.pages) known.push_back("GET " + path);
-  const bool page = options_.pages.contains(from.path);
-  if (to.status == 404 && (page || from.path == options_.endpoint)) {
+  for (const auto& [path, reply] : options_.live_pages) known.push_back("GET " + path);
+  const bool page = options_.pages.contains(from.path) || options_.live_pages.contains(from.path);
+  const bool endpoint = !options_.endpoint.empty() && from.path == options_.endpoint;
+  if (to.status == 404 && (page || endpoint)) {
     to.set_header("Allow", page ? "GET, HEAD" : "POST");
     to.status = 405;
   }

@@ -33,6 +33,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -62,9 +63,11 @@ struct HttpReply {
 struct HttpOptions {
   std::string host = "127.0.0.1";               // a name or an address of this machine
   int port = 0;                                 // 0: a free one
-  std::string endpoint = "/";                   // path of POST requests
+  std::string endpoint = "/";                   // path of POST requests; empty: there are none
   std::map<std::string, HttpReply> pages = {};  // GET requests' replies, by path
-  std::size_t max_connections = 256;            // of requests at once
+  // The same for pages that change. They are called on connections' threads, several at once.
+  std::map<std::string, std::function<HttpReply()>> live_pages = {};
+  std::size_t max_connections = 256;  // of requests at once
   std::size_t max_waiting = 128;
   std::size_t max_body_bytes = std::size_t{1} << 20;
   Duration timeout = from_seconds(5);       // a whole body may take twice as long, and a whole reply

@@ -56,6 +56,23 @@ void serve_while(HttpServer& server, const std::vector<std::function<void(httpli
 }
 const auto kEcho = [](std::span<const HttpRequest> requests) { return echo(requests); };
 
+// A page that changes is made anew for each request. A server without an endpoint takes no POST.
+TEST(HttpServer, PagesThatChange) {
+  std::atomic<int> made = 0;
+  HttpOptions options;
+  options.endpoint = "";
+  options.live_pages["/count"] = [&made] {
+    return HttpReply{.content_type = "text/plain", .body = std::to_string(++made)};
+  };
+  const auto server = HttpServer::start(options);
+  ASSERT_TRUE(server.ok());
+  httplib::Client http("127.0.0.1", (*server)->port());
+  for (const char* expected : {"1", "2"}) EXPECT_EQ(http.Get("/count")->body, expected);
+  EXPECT_EQ(http.Post("/count", "x", "text/plain")->status, 405);
+  EXPECT_EQ(http.Post("/", "x", "text/plain")->status, 404);
+  EXPECT_EQ(http.Get("/other")->status, 404);
+}
+
 // Type, parameters and body reach the owner as they are, and the reply the client; pages need no owner.
 TEST(HttpServer, Exchange) {
   auto server = HttpServer::start(options_of());
