@@ -15,7 +15,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
-#include <future>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -27,11 +26,11 @@
 #include "host/grpc/questions.h"
 #include "host/grpc/socket_options.h"
 #include "host/grpc/stream.h"
-#include "host/posix/blocked_signals.h"
 #include "host/posix/door/descriptors.h"
 #include "host/posix/door/door.h"
 #include "host/posix/door/listening.h"
 #include "host/posix/door/stranger_questions.h"
+#include "host/posix/serial_thread.h"
 
 namespace gossamer::host {
 namespace {
@@ -142,7 +141,7 @@ class GrpcNetwork final : public RenewableNetwork {
   std::mutex door_mutex_;                                   // of the next two; taken by listen() and renew()
   std::unique_ptr<Door> door_;                // made before the first listener, and kept behind the last
   std::vector<std::unique_ptr<Port>> ports_;  // used without the mutex by the destructor
-  std::vector<std::future<void>> retiring_;   // of renew() and the destructor
+  std::unique_ptr<SerialThread> retiring_;    // ends servers; of renew() and the destructor
   std::atomic<Door*> door_now_ = nullptr;     // the same, for any thread
 
   std::mutex mutex_;
@@ -183,7 +182,7 @@ GrpcNetwork::~GrpcNetwork() {
   if (strangers_questions_ != nullptr) strangers_questions_->end();
   questions_.cancel();
   if (door_ != nullptr) door_->end();
-  retiring_.clear();  // waits
+  retiring_.reset();  // waits
   for (const auto& port : ports_) {
     for (const Listener& listener : port->servers)
       listener.server->Shutdown(std::chrono::system_clock::time_point::min());
@@ -295,14 +294,12 @@ Result<void> GrpcNetwork::renew(NetworkCredentials credentials) {
 
 // Ends a server and its connections, aside: it waits for their other ends.
 void GrpcNetwork::retire(Listener listener) {
-  std::erase_if(retiring_, [](const std::future<void>& one) {
-    return one.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  if (retiring_ == nullptr) retiring_ = std::make_unique<SerialThread>();
+  // A function can be copied, and a server cannot.
+  retiring_->give([old = std::make_shared<Listener>(std::move(listener))] {
+    old->server->Shutdown(std::chrono::system_clock::time_point::min());
+    old->server.reset();
   });
-  const BlockedSignals blocked;
-  retiring_.push_back(std::async(std::launch::async, [old = std::move(listener)]() mutable {
-    old.server->Shutdown(std::chrono::system_clock::time_point::min());
-    old = {};
-  }));
 }
 
 std::shared_ptr<grpc::Channel> GrpcNetwork::channel_to(const Endpoint& to, const ChannelUse& use) const {
