@@ -130,9 +130,9 @@ Result<ExitStatus> list(Context& context, const Command& self, std::span<const s
       context.output.line(
           to_json(record, now).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     } else {
-      context.output.line(fmt::format(
-          "{}  {:<7}  until {}  {:<10}  {}", record.id, word(record, now), cluster::utc_text(record.expires),
-          record.uses ? nodes_text(*record.uses) : "any number", visible(record.note)));
+      context.output.line(fmt::format("{}  {:<7}  {:<10}  until {}  {}", record.id, word(record, now),
+                                      record.uses ? nodes_text(*record.uses) : "any number",
+                                      cluster::utc_text(record.expires), visible(record.note)));
     }
   }
   if (!tokens->unreadable.empty()) return tokens->unreadable.front();
