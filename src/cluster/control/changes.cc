@@ -257,6 +257,7 @@ void Changes::release_the_leaving(const Cause&) {
 void Changes::decide(const Cause& cause) {
   const Instant now = cause.now;
   rest_clock_.end();
+  if (contradicting_ = workload_.contradicting(reports_); !contradicting_.empty()) return;
   const auto serving =
       std::count_if(run_.view.members().begin(), run_.view.members().end(),
                     [](const auto& one) { return one.second.state() == membership::SERVING; });

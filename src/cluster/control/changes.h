@@ -17,6 +17,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -88,6 +89,8 @@ class Changes {
   // Members of the view that did not come to rest in time (rest_clock.h), if the others can go on without
   // them.
   [[nodiscard]] std::set<NodeId> take_restless(const std::function<bool(NodeId)>& heard, Instant now);
+  // Members of the view whose reports contradict those of the others. The change waits until they are fenced.
+  [[nodiscard]] std::set<NodeId> take_contradicting() { return std::exchange(contradicting_, {}); }
   // Whether the time is over in which members leave; true once.
   [[nodiscard]] bool take_stop_end(Instant now);
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
@@ -175,7 +178,6 @@ class Changes {
   LedRun& run_;
   CoordinatorOutbox& outbox_;
   Books& books_;
-
   Phase phase_ = Phase::kSettled;
   std::string shortage_;
   std::optional<Error> failure_;
@@ -185,6 +187,7 @@ class Changes {
   std::vector<FencedIncarnations::Run> fenced_since_;  // since the view's epoch
   std::deque<membership::Change> history_;             // one for each epoch, the last leads to the view's
   std::map<NodeId, membership::Frozen> reports_;
+  std::set<NodeId> contradicting_;
   std::optional<Instant> next_rebalance_;
   RestClock rest_clock_;
   std::optional<Instant> stop_deadline_;

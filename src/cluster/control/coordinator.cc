@@ -188,6 +188,7 @@ void Coordinator::on_message(net::PeerId from, const net::Message& message, Inst
     return reach(ControlProbe::kBeforeHere);  // sent before it knew of us
   watch_.heard(*member, now);
   dispatch(*member, *said, now);
+  fence_contradicting(now);
   member = find(from);
   if (member != nullptr) watch_.schedule(*member);
 }
@@ -327,6 +328,14 @@ void Coordinator::fence_all(const std::vector<NodeId>& nodes, std::string_view w
   changes_.fenced(in_view ? Changes::Fenced::kInView : Changes::Fenced::kJoining, now);
 }
 
+void Coordinator::fence_contradicting(Instant now) {
+  std::vector<NodeId> nodes;
+  for (const NodeId node : changes_.take_contradicting()) {
+    if (run_.members.contains(node)) nodes.push_back(node);
+  }
+  fence_all(nodes, "its report contradicts those of the others", now);
+}
+
 void Coordinator::bury(NodeId node, std::string_view why, Instant now) {
   const auto found = run_.members.find(node);
   CHECK(found != run_.members.end(), node.value);
@@ -357,6 +366,7 @@ void Coordinator::tick(Instant now) {
   const auto heard = [&](NodeId node) { return Watch::is_heard(run_.members.at(node), now); };
   const std::set<NodeId> restless = changes_.take_restless(heard, now);
   fence_all({restless.begin(), restless.end()}, "it did not come to rest in time", now);
+  fence_contradicting(now);
   if (last_word_ && *last_word_ <= now) last_word_.reset();
   if (changes_.take_stop_end(now)) {
     std::vector<NodeId> all;

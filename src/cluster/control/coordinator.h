@@ -147,6 +147,7 @@ class Coordinator {
   [[nodiscard]] bool applied(const LedMember& member, const Books::Progress& progress, Instant now);
   void fence(NodeId node, std::string_view why, Instant now) { fence_all({node}, why, now); }
   void fence_all(const std::vector<NodeId>& nodes, std::string_view why, Instant now);
+  void fence_contradicting(Instant now);
   void bury(NodeId node, std::string_view why, Instant now);
   void tell_expelled(Instant now);
   void refuse_for_ever(NodeId node);

@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,15 @@ class EqualThings final : public Workload {
     return things;
   }
   [[nodiscard]] bool readable(const std::string&) const override { return true; }
+  // Whoever reports "odd" contradicts the others.
+  [[nodiscard]] std::set<NodeId> contradicting(
+      const std::map<NodeId, membership::Frozen>& reports) const override {
+    std::set<NodeId> odd;
+    for (const auto& [node, frozen] : reports) {
+      if (frozen.report() == "odd") odd.insert(node);
+    }
+    return odd;
+  }
   [[nodiscard]] Decision decide(const Rest&) override { return {}; }
 };
 
@@ -485,6 +495,49 @@ TEST_F(CoordinatorTest, KeepsTokens) {
   store();
   coordinator_->forget_token("id");
   EXPECT_FALSE(coordinator_->waits_for_store());
+}
+
+// Claim: a member whose report contradicts those of the others is fenced before anything is decided. The
+// others report again, and go on.
+TEST_F(CoordinatorTest, WhoContradictsTheOthersIsFenced) {
+  const net::PeerId one = begin(10);
+  const net::PeerId two = begin(11);
+  serve(one);
+  serve(two);
+  const Epoch before = coordinator_->installed();
+  const net::PeerId liar = begin(12);
+  say(liar, [](auto& said) { said.mutable_ready(); });
+  const auto report = [&](net::PeerId from, const char* text) {
+    say(from, [&](auto& said) {
+      said.mutable_frozen()->set_epoch(coordinator_->view().epoch().value);
+      said.mutable_frozen()->set_report(text);
+    });
+  };
+  report(liar, "odd");
+  report(one, "");
+  EXPECT_EQ(coordinator_->members().size(), 3U) << "not all have reported";
+  report(two, "");
+  EXPECT_EQ(coordinator_->installed(), before);
+  EXPECT_TRUE(coordinator_->fenced().contains(liar.incarnation));
+  rest();
+  EXPECT_GT(coordinator_->installed(), before);
+  EXPECT_EQ(coordinator_->view().members().size(), 2U);
+  EXPECT_FALSE(coordinator_->failure());
+}
+
+// Claim: a member that broke a rule elsewhere is fenced, with the reason. A later life of its node is not.
+TEST_F(CoordinatorTest, BlamesOneLife) {
+  const net::PeerId peer = begin(10);
+  static_cast<void>(coordinator_->take_events());
+  coordinator_->blame({peer.node, Incarnation(peer.incarnation.value - 1)}, "it lies", now_);
+  EXPECT_FALSE(coordinator_->fenced().contains(peer.incarnation));
+  coordinator_->blame(peer, "it lies", now_);
+  EXPECT_TRUE(coordinator_->fenced().contains(peer.incarnation));
+  store();
+  const auto events = coordinator_->take_events();
+  EXPECT_TRUE(std::ranges::any_of(events, [&](const RunEvent& event) {
+    return event.kind == "lost" && event.peer == peer && event.text == "it lies";
+  }));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,12 @@ class Workload {
   [[nodiscard]] virtual std::optional<placement::ThingId> thing_of(TrackId) const { return std::nullopt; }
   // Whether this engine can have sent such a report. A member may send any bytes.
   [[nodiscard]] virtual bool readable(const std::string& report) const = 0;
+  // Members of the view whose reports cannot be true beside those of the others. They are fenced, and the
+  // others report again. Every report is readable.
+  [[nodiscard]] virtual std::set<NodeId> contradicting(
+      const std::map<NodeId, membership::Frozen>& /*reports*/) const {
+    return {};
+  }
   // Decides for the next view. Every report is readable. The decision has at most kMaxDecisionBytes. It must
   // rest on its argument alone, because a coordinator that takes over decides again.
   [[nodiscard]] virtual Decision decide(const Rest& rest) = 0;

@@ -4,13 +4,14 @@
 // learnt is lost with all of its copies. The decision still says that the run has failed, as the store must
 // not hold one that members cannot carry out. The lead begins anew from a checkpoint before anybody is told.
 //
-// Other failures, such as members that contradict each other, have no decision beside them. They end the run:
-// they would come again.
+// Other failures have no decision beside them. They end the run: they would come again.
 //
 // Thread rule: one owner, the coordinator's.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,10 @@ class LossWatch final : public cluster::Workload {
     return workload_.thing_of(track);
   }
   [[nodiscard]] bool readable(const std::string& report) const override { return workload_.readable(report); }
+  [[nodiscard]] std::set<NodeId> contradicting(
+      const std::map<NodeId, membership::Frozen>& reports) const override {
+    return workload_.contradicting(reports);
+  }
   [[nodiscard]] cluster::Decision decide(const cluster::Rest& rest) override {
     cluster::Decision decision = workload_.decide(rest);
     if (decision.failure && !decision.bytes.empty()) lost_ = decision.failure;

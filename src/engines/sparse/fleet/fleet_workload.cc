@@ -40,9 +40,9 @@ namespace {
 
 using Reports = std::map<NodeId, sparse_fleet::Report>;
 
-Reports reports_of(const cluster::Rest& rest) {
+Reports reports_of(const std::map<NodeId, membership::Frozen>& at_rest) {
   Reports reports;
-  for (const auto& [node, frozen] : rest.reports)
+  for (const auto& [node, frozen] : at_rest)
     CHECK(reports[node].ParseFromString(frozen.report()), node.value);
   return reports;
 }
@@ -71,7 +71,7 @@ Layout FleetWorkload::layout_of(const cluster::Rest& rest, StepNumber base) cons
   std::map<NodeId, std::set<std::size_t>> shards;
   std::map<NodeId, std::size_t> weights;
   for (const auto& [thing, node] : rest.after) shards[node].insert(thing.value);
-  const Reports reports = reports_of(rest);
+  const Reports reports = reports_of(rest.reports);
   Layout layout{.resume = options_.start, .base = base, .members = {}};
   for (const auto& [node, report] : reports) {
     LayoutMember& member = layout.members.emplace_back();
@@ -116,32 +116,53 @@ bool FleetWorkload::recoverable(const Layout& layout) const {
 
 namespace {
 
-// Members apply a step only when all have begun it, and they begin it after the one before. Nor can a copy be
-// of a step that no member has come to.
-std::optional<Error> contradiction(const Reports& reports) {
-  std::optional<std::uint64_t> least;
-  std::uint64_t most = 0;
-  std::uint64_t newest = 0;
-  for (const auto& [node, report] : reports) {
-    if (!report.has_part()) continue;
-    least = std::min(least.value_or(report.applied()), report.applied());
-    most = std::max(most, report.applied());
-    for (const sparse_fleet::Copies& copies : report.copies()) newest = std::max(newest, copies.step());
+// Members apply a step only when all have begun it, and they begin it after the one before. So holders are a
+// step apart at most. The middle one of them is believed, and the fewer of those that are a step before or
+// behind it.
+std::set<NodeId> not_together(const std::map<NodeId, std::uint64_t>& applied) {
+  std::set<NodeId> odd;
+  std::vector<std::uint64_t> sorted;
+  for (const auto& [node, steps] : applied) sorted.push_back(steps);
+  std::ranges::sort(sorted);
+  if (sorted.empty() || sorted.back() - sorted.front() <= 1) return odd;
+  const std::uint64_t middle = sorted[(sorted.size() - 1) / 2];
+  const auto before =
+      std::ranges::count_if(sorted, [&](auto one) { return one < middle && middle - one == 1; });
+  const auto behind =
+      std::ranges::count_if(sorted, [&](auto one) { return one > middle && one - middle == 1; });
+  for (const auto& [node, steps] : applied) {
+    const bool far = steps < middle ? middle - steps > 1 : steps - middle > 1;
+    const bool fewer = steps != middle && before > 0 && behind > 0 && (steps < middle) == (before < behind);
+    if (far || fewer) odd.insert(node);
   }
-  if (!least || (most - *least <= 1 && newest <= most)) return std::nullopt;
-  return Error{
-      .where = "members' reports",
-      .what = "members contradict each other",
-      .got = fmt::format("{} to {} steps applied, copies as of {}", *least, most, newest),
-      .expected = "members that are at most a step apart, and no copies of steps to come",
-      .fix = "keep the members' directories: it is a defect of this program, or a member's machine has one"};
+  return odd;
 }
 
 }  // namespace
 
+// Nor can a copy be of a step that no member has come to.
+std::set<NodeId> FleetWorkload::contradicting(const std::map<NodeId, membership::Frozen>& at_rest) const {
+  const Reports reports = reports_of(at_rest);
+  std::map<NodeId, std::uint64_t> applied;
+  for (const auto& [node, report] : reports) {
+    if (report.has_part()) applied[node] = report.applied();
+  }
+  std::set<NodeId> odd = not_together(applied);
+  std::optional<std::uint64_t> most;
+  for (const auto& [node, steps] : applied) {
+    if (!odd.contains(node)) most = std::max(most.value_or(steps), steps);
+  }
+  for (const auto& [node, report] : reports) {
+    const bool later = report.has_part() && std::ranges::any_of(report.copies(), [&](const auto& copies) {
+                         return most && copies.step() > *most;
+                       });
+    if (later) odd.insert(node);
+  }
+  return odd;
+}
+
 cluster::Decision FleetWorkload::decide(const cluster::Rest& rest) {
-  if (auto failure = contradiction(reports_of(rest))) return {.failure = std::move(failure)};
-  const std::vector<StepNumber> bases = bases_of(reports_of(rest), options_.start);
+  const std::vector<StepNumber> bases = bases_of(reports_of(rest.reports), options_.start);
   Layout layout = layout_of(rest, bases.front());
   if (!recoverable(layout)) layout = layout_of(rest, bases.back());
   cluster::Decision result{.bytes = write_layout(layout), .committed = layout.resume};

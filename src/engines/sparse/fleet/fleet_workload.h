@@ -3,11 +3,13 @@
 // FleetWorkload: the coordinator's side of a sparse run. Output shards are the things that it places; columns
 // and units follow (layout.h). Members go on at the highest step that any of them has applied. Members that
 // are behind catch up, and lost pieces are computed anew (docs/protocols/sparse-step.md). The run ends if a
-// piece is lost with all its copies, or if reports contradict each other.
+// piece is lost with all its copies. A member whose report contradicts those of the others is fenced.
 //
 // Thread rule: one owner, that of the coordinator.
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,8 @@ class FleetWorkload final : public cluster::Workload {
     return placement::ThingId(track.value);
   }
   [[nodiscard]] bool readable(const std::string& report) const override;
+  [[nodiscard]] std::set<NodeId> contradicting(
+      const std::map<NodeId, membership::Frozen>& reports) const override;
   [[nodiscard]] cluster::Decision decide(const cluster::Rest& rest) override;
 
   // For Coordinator::Options: a track for each shard.
