@@ -331,5 +331,35 @@ TEST_F(SectionedTrainingTest, NeedsMembers) {
   EXPECT_TRUE(TwoSections(place(), LeadOptions()).prepare().ok());
 }
 
+// What a member delivers has only sections of things that it owned, of that step and run, undamaged.
+TEST_F(SectionedTrainingTest, DeliveriesAreChecked) {
+  TwoSections training(place(), LeadOptions());
+  save_both(training, {8});
+  const std::string path = paths_.checkpoints() + "/step-000000000008.1.part";
+  const auto check = [&](std::uint64_t step, std::vector<LedTraining::Owned> owned) {
+    const auto file = training.read_delivered("step-" + std::string(10, '0') + "08.1.part");
+    EXPECT_EQ(file->name, "step-000000000008.1.part");
+    EXPECT_EQ(file->node, NodeId(1));
+    EXPECT_FALSE(file->result);
+    LedTraining::DeliveredFile wanted = *file;
+    wanted.step = StepNumber(step);
+    const auto done = training.check_delivered(path, wanted, owned);
+    EXPECT_TRUE(done.ok() || done.error().kind == ErrorKind::kBadData);
+    return done.ok();
+  };
+  const LedTraining::Owned first{.things = {0}, .decision = {}};
+  const LedTraining::Owned second{.things = {1}, .decision = {}};
+  EXPECT_TRUE(check(8, {first}));
+  EXPECT_TRUE(check(8, {second, first}));
+  EXPECT_FALSE(check(8, {second}));
+  EXPECT_FALSE(check(8, {}));
+  EXPECT_FALSE(check(9, {first}));
+  damage("step-000000000008.1.part");
+  EXPECT_FALSE(check(8, {first}));
+  for (const char* const other :
+       {"step-8.1.part", "step-000000000008.run", "part-1-8", "step-000000000008.1.part.tmp"})
+    EXPECT_FALSE(training.read_delivered(other)) << other;
+}
+
 }  // namespace
 }  // namespace gossamer::commands

@@ -158,5 +158,39 @@ TEST_F(PartFileTest, AppearsWholeOrNotAtAll) {
   EXPECT_TRUE(small.list(kPartDirectory)->empty());
 }
 
+// A part that is delivered has nothing but what its member owned, of that step, undamaged. Its name says the
+// same for every way of writing it.
+TEST_F(PartFileTest, IsCheckedWhenItIsDelivered) {
+  const auto held = part({0, 32}, {32, 64}, {0, 3});
+  save(2, 9, held);
+  const std::string path = std::string(kPartDirectory) + "/part-2-9";
+  const auto check = [&](std::uint64_t node, std::uint64_t step, const sparse::NetworkPart& owned) {
+    const auto done = check_part(disk_, path,
+                                 {.shape = shape_,
+                                  .name = {.node = NodeId(node), .step = StepNumber(step)},
+                                  .owned = sparse_engine::pieces_of(shape_, owned)});
+    EXPECT_TRUE(done.ok() || done.error().kind == ErrorKind::kBadData);
+    return done.ok() ? "" : done.error().got;
+  };
+  EXPECT_EQ(check(2, 9, held), "");
+  EXPECT_EQ(check(2, 9, part({0, 64}, {0, 64}, {0, 1, 3})), "");
+  EXPECT_EQ(check(2, 9, part({0, 32}, {32, 64}, {0})), "more of the network than the node owned");
+  EXPECT_EQ(check(2, 9, part({0, 16}, {32, 64}, {0, 3})), "more of the network than the node owned");
+  EXPECT_EQ(check(3, 9, held), "node 2's of step 9");
+  EXPECT_EQ(check(2, 8, held), "node 2's of step 9");
+  const std::string good = *host::read_text(disk_, path);
+  for (const std::size_t at : {std::size_t{40}, good.size() / 2, good.size() - 1}) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 1);
+    ASSERT_TRUE(host::replace_file(disk_, path, bad).ok());
+    EXPECT_NE(check(2, 9, held), "") << at;
+  }
+  EXPECT_EQ(part_name({.node = NodeId(2), .step = StepNumber(9)}), "part-2-9");
+  EXPECT_EQ(part_name(*read_part_name("part-002-09")), "part-2-9");
+  for (const char* const other :
+       {"", "part-", "part-2", "part-2-", "part-2-9x", "part--2-9", "part-2-9-9", "x"})
+    EXPECT_FALSE(read_part_name(other)) << other;
+}
+
 }  // namespace
 }  // namespace gossamer::commands
