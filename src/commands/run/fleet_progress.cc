@@ -136,8 +136,8 @@ void FleetProgress::tell_steps(std::optional<StepNumber> limit) {
   for (const StepLoss& one : tally_.take(limit)) tell(one, one.step >= read_end_);
   for (const auto& [node, one] : std::exchange(failed_, {})) {
     hooks_.events("checkpoint_failed", {{"step", one.step.value}, {"error", one.error}});
-    host_.say(
-        fmt::format("warning: node {} has not saved step {}: {}", node.value, one.step.value, one.error));
+    host_.say(fmt::format("warning: no checkpoint of step {} by node {}: {}", one.step.value, node.value,
+                          one.error));
     not_written_ = one.error;
   }
   for (const DamagedFile& one : std::exchange(damaged_, {}))
