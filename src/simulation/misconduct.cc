@@ -4,8 +4,12 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstddef>
+#include <string>
+#include <utility>
 
 #include "cluster/control/control_message.h"
+#include "net/link/channels.h"
 #include "simulation/counting_engine.h"
 #include "simulation/hostile.h"
 
@@ -29,8 +33,22 @@ void Misconduct::begin(SimMember& member, const Fault& fault) {
 
 void Misconduct::say_nonsense(SimMember& member, Incarnation life) {
   if (member.member() == nullptr || member.member()->self().incarnation != life) return;
+  break_rules(member);
   for (const auto& make : {oddity, nonsense}) member.say(make(rng_));
   member.after(kSayEvery, [this, &member, life] { say_nonsense(member, life); });
+}
+
+// Before the coordinator fences it for its nonsense, others get a message on a channel on which no member
+// sends to another, and announcements of more than any channel carries.
+void Misconduct::break_rules(SimMember& member) {
+  bool more = false;
+  for (const auto& [machine, other] : fleet_.members()) {
+    if (other.get() == &member || other->member() == nullptr) continue;
+    net::Message message{.channel = more ? kPartChannel : net::kReports, .body = "x", .payload = {}};
+    if (std::exchange(more, !more))
+      message.payload.push_back(Slice::of(std::string(std::size_t{2} << 20, 'x')));
+    member.say_to(other->member()->self().node, host::Lane::kBulk, std::move(message));
+  }
 }
 
 void Misconduct::lie(SimMember& member, Lies lies, Duration lasts) {

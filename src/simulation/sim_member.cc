@@ -97,6 +97,12 @@ void SimMember::say(net::Message message) {
   go_on();
 }
 
+void SimMember::say_to(NodeId node, host::Lane lane, net::Message message) {
+  if (member() == nullptr) return;
+  (void)links()->send({node, {}}, lane, std::move(message), now());
+  go_on();
+}
+
 void SimMember::on_network(host::NetworkEvent event) {
   if (process_ == nullptr) return;
   process_->on(std::move(event), now());

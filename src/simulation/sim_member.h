@@ -73,6 +73,8 @@ class SimMember final : public SimProcess {
   [[nodiscard]] bool falsifies() const { return falsify_ != nullptr; }
   // Sends to its coordinator, beside what the member says. Between two lives it does nothing.
   void say(net::Message message);
+  // Sends to another node, whatever the view says. Nothing happens without a link.
+  void say_to(NodeId node, host::Lane lane, net::Message message);
 
   [[nodiscard]] NodeId node() const { return node_; }
   // The member has left or failed, and its process would end.
