@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For tests: a coordinator alone, before members whose messages the test chooses.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "cluster/control/control_message.h"
+#include "cluster/control/coordinator.h"
+#include "cluster/control/test_nobody.h"
+
+namespace gossamer::cluster {
+
+class EqualThings final : public Workload {
+ public:
+  std::uint64_t count = 1;
+  [[nodiscard]] std::vector<placement::Thing> things() const override {
+    std::vector<placement::Thing> things;
+    for (std::uint64_t i = 0; i < count; ++i)
+      things.push_back({.id = placement::ThingId(i), .bytes = 1, .work = 1});
+    return things;
+  }
+  [[nodiscard]] bool readable(const std::string&) const override { return true; }
+  // Whoever reports "odd" contradicts the others.
+  [[nodiscard]] std::set<NodeId> contradicting(
+      const std::map<NodeId, membership::Frozen>& reports) const override {
+    std::set<NodeId> odd;
+    for (const auto& [node, frozen] : reports) {
+      if (frozen.report() == "odd") odd.insert(node);
+    }
+    return odd;
+  }
+  [[nodiscard]] Decision decide(const Rest&) override { return {}; }
+};
+
+// What the coordinator has said.
+class Said final : public Witness {
+ public:
+  void heard(net::PeerId, const membership::ToCoordinator&) override {}
+  void said(net::PeerId to, const membership::ToMember& message) override { all.emplace_back(to, message); }
+  void began(const membership::BeginAnswer&) override {}
+  std::vector<std::pair<net::PeerId, membership::ToMember>> all;
+};
+
+class CoordinatorTest : public ::testing::Test {
+ protected:
+  CoordinatorTest()
+      : links_(nobody_, {.run = "run", .self = {kCoordinatorNode, Incarnation(1)}, .program = "test"}) {
+    auto changes = begin_lead(records_, {.run = "run", .batch = 1});
+    CHECK(changes.ok());
+    Coordinator::Options options;
+    options.run = "run";
+    options.generation = Generation(1);
+    options.first_members = 2;
+    options.witness = &said_;
+    coordinator_.emplace(std::move(options), std::move(records_), workload_, links_, now_);
+  }
+
+  // A member without a host listens nowhere.
+  net::PeerId begin(std::uint64_t node, std::uint32_t cores = 1, const std::string& host = "") {
+    membership::BeginAsk ask;
+    ask.set_run("run");
+    if (!host.empty())
+      *ask.mutable_listening() =
+          listening_of({.node = NodeId(node), .control = {host, 1}, .bulk = {host, 2}});
+    ask.set_memory_bytes(1 << 20);
+    ask.set_cores(cores);
+    membership::BeginAnswer begun;
+    coordinator_->begin(
+        NodeId(node), ask.SerializeAsString(),
+        [&](const Result<std::string>& answer) {
+          ASSERT_TRUE(answer.ok());
+          ASSERT_TRUE(begun.ParseFromString(*answer));
+        },
+        now_);
+    store();
+    const net::PeerId peer{NodeId(begun.node()), Incarnation(begun.incarnation())};
+    say(peer, [](auto& said) { said.mutable_here(); });
+    return peer;
+  }
+  template <class Fill>
+  void say(net::PeerId from, Fill fill) {
+    membership::ToCoordinator said;
+    fill(said);
+    coordinator_->on(net::Arrived{.from = from, .message = pack(said), .receipt = {}}, now_);
+    store();
+  }
+  void serve(net::PeerId peer) {
+    say(peer, [](auto& said) { said.mutable_ready(); });
+    rest();
+  }
+  void rest() {
+    for (const auto& [node, record] : std::map(coordinator_->view().members())) {
+      say(peer_of(record),
+          [&](auto& said) { said.mutable_frozen()->set_epoch(coordinator_->view().epoch().value); });
+    }
+  }
+  // All members beat twice a second, and come to rest when they are asked to.
+  void live(double seconds) {
+    for (const Instant end = now_ + from_seconds(seconds); now_ < end;) {
+      now_ = now_ + from_milliseconds(500);
+      for (const auto& [node, record] : std::map(coordinator_->view().members()))
+        say(peer_of(record), [](auto& said) { said.mutable_beat(); });
+      coordinator_->tick(now_);
+      store();
+      if (coordinator_->phase() == Coordinator::Phase::kFreezing) rest();
+    }
+  }
+  void measured(net::PeerId peer, double speed, double own_work) {
+    for (std::size_t i = 0; i < SmoothedPace::kWindow; ++i) {
+      say(peer, [&](auto& said) {
+        said.mutable_beat()->set_speed(speed);
+        said.mutable_beat()->set_own_work(own_work);
+      });
+    }
+  }
+  [[nodiscard]] std::int64_t held_by(net::PeerId peer) const {
+    return std::ranges::count_if(coordinator_->holdings(),
+                                 [&](const auto& one) { return one.second == peer.node; });
+  }
+  // Lets a second pass in steps of a millisecond. Members whose connections break, each after its own time,
+  // are silent from then on or until they are back. The others beat. Returns after how many milliseconds the
+  // view changed, each time.
+  std::vector<int> second(const std::map<net::PeerId, int>& breaks_after,
+                          const std::map<net::PeerId, int>& back_after = {}) {
+    std::vector<int> changed;
+    const auto is_silent = [&](net::PeerId peer, int ms) {
+      const auto breaks = breaks_after.find(peer);
+      const auto back = back_after.find(peer);
+      return breaks != breaks_after.end() && ms >= breaks->second &&
+             (back == back_after.end() || ms < back->second);
+    };
+    for (int ms = 0; ms < 1000; ++ms) {
+      const Epoch before = coordinator_->view().epoch();
+      for (const auto& [node, record] : std::map(coordinator_->view().members())) {
+        const net::PeerId peer = peer_of(record);
+        const auto breaks = breaks_after.find(peer);
+        if (breaks != breaks_after.end() && breaks->second == ms)
+          coordinator_->on(net::LinkBroken{.peer = peer, .reason = {}}, now_);
+        if (is_silent(peer, ms) || ms % 50 != 0) continue;
+        say(peer, [&](auto& said) {
+          said.mutable_beat();
+          for (const auto& [other, when] : breaks_after) {
+            if (is_silent(other, ms)) said.mutable_beat()->add_quiet(other.node.value);
+          }
+        });
+      }
+      coordinator_->tick(now_);
+      store();
+      if (coordinator_->view().epoch() != before) changed.push_back(ms);
+      now_ = now_ + from_milliseconds(1);
+    }
+    return changed;
+  }
+  void store() {
+    while (coordinator_->next_commit()) coordinator_->committed(now_);
+  }
+
+  Instant now_;
+  Nobody nobody_;
+  EqualThings workload_;
+  Said said_;
+  Records records_;
+  net::Links links_;
+  std::optional<Coordinator> coordinator_;
+};
+
+}  // namespace gossamer::cluster
