@@ -373,9 +373,9 @@ TEST_F(CoordinatorTest, WhoContradictsTheOthersIsFenced) {
 TEST_F(CoordinatorTest, BlamesOneLife) {
   const net::PeerId peer = begin(10);
   static_cast<void>(coordinator_->take_events());
-  coordinator_->blame({peer.node, Incarnation(peer.incarnation.value - 1)}, "it lies", now_);
+  coordinator_->blame({peer.node, Incarnation(peer.incarnation.value - 1)}, Error{.what = "it lies"}, now_);
   EXPECT_FALSE(coordinator_->fenced().contains(peer.incarnation));
-  coordinator_->blame(peer, "it lies", now_);
+  coordinator_->blame(peer, Error{.what = "it lies"}, now_);
   EXPECT_TRUE(coordinator_->fenced().contains(peer.incarnation));
   store();
   const auto events = coordinator_->take_events();
