@@ -48,7 +48,7 @@ struct Fleet {
                         {.name = "check", .make = check},
                         {.name = "check-files", .needs = Needs::kSupply, .make = check}},
               .program = "gossamer 1.2",
-              .supply = {.directory = directory},
+              .supply = {.directory = directory, .in_place = in_place},
               .aside = aside});
     }});
   }
@@ -64,6 +64,7 @@ struct Fleet {
   }
 
   host::SimDisk& disk;
+  bool in_place = false;           // members that join from now on may use the coordinator's files
   Aside aside;                     // of members that join from now on
   std::vector<Supplied> supplied;  // what each engine was made with
   check::CheckWorkload workload;
@@ -134,6 +135,7 @@ TEST_F(ConfiguredEngineTest, FilesMayBeInPlace) {
   ASSERT_TRUE(host::replace_file(disk_, "/run/cache/records", "some").ok());
   ASSERT_TRUE(add_file(disk_, supply, "records").ok());
   Fleet one(disk_, "check-files", supply);
+  one.in_place = true;
   one.run_for(20);
   one.expect_done();
   ASSERT_EQ(one.supplied.size(), 2U);
