@@ -53,8 +53,8 @@ Error sqlite_error(sqlite3* database, const std::string& path, std::string_view 
 // others to read. Its log gets the same mode. A file that is there stays as it is, and failures are for the
 // library to tell.
 void make_private(const std::string& path) {
-  constexpr unsigned kOwnersFile = S_IRUSR | S_IWUSR;
-  static_cast<void>(open_descriptor(path, "", O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, kOwnersFile));
+  constexpr unsigned kDatabaseMode = S_IRUSR | S_IWUSR;
+  static_cast<void>(open_descriptor(path, "", O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, kDatabaseMode));
 }
 
 }  // namespace
