@@ -71,7 +71,7 @@ class Words(Hostile):
 
     # Flags come after the command; asking for help works in any order.
     def test_order(self):
-        self.failed(2, ["--json", "version"], "'--json'", "train, eval, predict, export, serve, data, bench, coordinator, join, token, status, stop, simulate, doctor, version")
+        self.failed(2, ["--json", "version"], "'--json'", "train, eval, predict, export, serve, data, bench, coordinator, join, token, node, status, stop, simulate, doctor, version")
         self.assertEqual(program.run("--help", "train").out, program.run("train", "--help").out)
 
     # A flag that would do nothing is refused, and so is reading standard input twice.

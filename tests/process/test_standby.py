@@ -67,7 +67,7 @@ class Standby(unittest.TestCase):
         standby.wait_for_line("event=stands_by")
 
         def create(run, note):
-            made = fleet.ask("token", "create", run, "--note", note)
+            made = fleet.ask("token", "create", run, "--uses", "9", "--note", note)
             self.assertEqual(made.status, 0, made.err)
             return made.out.split()[-1]
 
