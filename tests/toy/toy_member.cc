@@ -4,18 +4,17 @@
 
 #include "commands/run/member_files.h"
 #include "engines/run/lockstep_engine.h"
+#include "net/link/channels.h"
 #include "settings/toml.h"
 #include "tests/toy/toy.h"
 
 namespace gossamer::toy {
 namespace {
 
-constexpr std::uint32_t kChannel = 10;
-
 class Member final : public engine::LockstepEngine {
  public:
   Member(const commands::MemberPlace& place, const node::Supplied& supplied)
-      : LockstepEngine(place.process, kChannel),
+      : LockstepEngine(place.process, net::kEngineChannel),
         disk_(place.host.disk),
         self_(place.self),
         files_(disk_, supplied, self_) {}

@@ -36,6 +36,7 @@ constexpr std::array kChannelRules{
     ChannelRule{kReports, Sender::kCoordinator, Lanes::kControl, 4 * kKiB},
     ChannelRule{kReports, Sender::kServing, Lanes::kControl, 64 * kKiB},
     ChannelRule{kReports, Sender::kJoining, Lanes::kControl, 64 * kKiB},
+    ChannelRule{kEngineChannel, Sender::kServing, Lanes::kBoth, kOfExchanges},
 };
 
 }  // namespace

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The channels of a run's links: number, name, and which nodes may send how
-// much (docs/protocols/link.md,
+// The channels of a run's links: number, name, and which nodes may send how much (docs/protocols/link.md,
 // "Channels"). A user of links takes its channel from here. Thread rule: constants.
 #pragma once
 
@@ -24,8 +23,9 @@ inline constexpr std::uint32_t kChunkAnswers = 6;
 inline constexpr std::uint32_t kDeliveries = 7;
 inline constexpr std::uint32_t kQueryChannel = 8;
 inline constexpr std::uint32_t kReports = 9;
+inline constexpr std::uint32_t kEngineChannel = 10;  // of an engine without a row of its own
 
-inline constexpr std::array<std::pair<std::uint32_t, std::string_view>, 9> kChannelNames{{
+inline constexpr std::array<std::pair<std::uint32_t, std::string_view>, 10> kChannelNames{{
     {kControlChannel, "membership"},
     {kCheckChannel, "fleet check"},
     {kStepChannel, "steps"},
@@ -35,6 +35,7 @@ inline constexpr std::array<std::pair<std::uint32_t, std::string_view>, 9> kChan
     {kDeliveries, "deliveries"},
     {kQueryChannel, "queries"},
     {kReports, "reports"},
+    {kEngineChannel, "exchanges of another engine"},
 }};
 
 // All rows, by channel.
