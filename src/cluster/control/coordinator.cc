@@ -343,10 +343,9 @@ void Coordinator::bury(NodeId node, std::string_view why, Instant now) {
   outbox_.note("lost", peer, std::string(why));
   watch_.forget(found->second);
   if (phase() == Phase::kStopping && !found->second.leaves) last_word_ = now + kLastWord;
-  // A life that never served kept nobody waiting. While the store is away no node hears of the life that it
-  // asked for, and asks again.
-  const bool served = found->second.record.state() != membership::JOINING;
-  if (found->second.began && served) lives_.ended(node, *found->second.began, now);
+  // While the store is away no node hears of the life that it asked for, and asks again. Such a life never
+  // came.
+  if (found->second.began && found->second.here) lives_.ended(node, *found->second.began, now);
   serve_later_.erase(node);
   run_.members.erase(found);
   changes_.gone(peer);

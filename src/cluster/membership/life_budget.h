@@ -3,7 +3,7 @@
 // LifeBudget: how many lives a node may begin, and when one may serve. Each life of a member that serves
 // costs the others two changes of the view, in which they rest.
 // - A node may begin six lives one after another, and then one every ten seconds.
-// - After two lives that served and ended within 60 s, the next one may serve 0.5 s after the last has ended,
+// - After two lives that came and ended within 60 s, the next one may serve 0.5 s after the last has ended,
 // then 1 s,
 //   2 s ... 60 s.
 //
@@ -29,7 +29,7 @@ class LifeBudget {
 
   // Whether the node may begin a life now. If so, that life is counted. Time never goes back.
   [[nodiscard]] bool take(NodeId node, Instant now);
-  // A life of the node that served has ended.
+  // A life of the node that came has ended.
   void ended(NodeId node, Instant began, Instant now);
   // From when on the node's next life may serve; nothing: at once.
   [[nodiscard]] std::optional<Instant> serves_from(NodeId node) const;
