@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is in a run, and for how long: tokens of some uses, nodes that are expelled, certificates that are renewed."""
+"""Nodes come into a run and go: tokens of some uses, nodes that are expelled, certificates that are renewed."""
 
 import signal
 import unittest

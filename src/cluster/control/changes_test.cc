@@ -35,6 +35,17 @@ class ChangesTest : public ::testing::Test {
     return true;
   }
 
+  // Nodes 10 and 11 are in the view, and 10 alone rests.
+  void one_of_two_rests() {
+    LedMember& first = come(10);
+    LedMember& second = come(11);
+    changes_.ready(first, {});
+    changes_.ready(second, {});
+    EXPECT_TRUE(rest(first));
+    around_.store();
+    EXPECT_TRUE(rest(first));
+  }
+
   TestLeadership around_;
   Books books_{around_.shared(), Records{}, {}};
   Changes changes_{around_.shared(), books_};
@@ -96,13 +107,7 @@ TEST_F(ChangesTest, RestlessMembers) {
 
 // Claim: a late member is not named while the others lack what it alone has, before the patience is over.
 TEST_F(ChangesTest, ALateMemberIsNeeded) {
-  LedMember& first = come(10);
-  LedMember& second = come(11);
-  changes_.ready(first, {});
-  changes_.ready(second, {});
-  EXPECT_TRUE(rest(first));
-  around_.store();
-  EXPECT_TRUE(rest(first));
+  one_of_two_rests();
   const auto all = [](NodeId) { return true; };
   around_.workload.needed = NodeId(11);
   for (int s = 30; s < 600; ++s) EXPECT_TRUE(changes_.take_restless(all, at(s)).empty()) << s;
@@ -113,13 +118,7 @@ TEST_F(ChangesTest, ALateMemberIsNeeded) {
 
 // Claim: a silent member is late, too. It is named if the others can go on without it, and never else.
 TEST_F(ChangesTest, ASilentMemberIsLate) {
-  LedMember& first = come(10);
-  LedMember& second = come(11);
-  changes_.ready(first, {});
-  changes_.ready(second, {});
-  EXPECT_TRUE(rest(first));
-  around_.store();
-  EXPECT_TRUE(rest(first));
+  one_of_two_rests();
   const auto first_alone = [](NodeId node) { return node == NodeId(10); };
   around_.workload.needed = NodeId(11);
   for (int s = 30; s < 2000; ++s) EXPECT_TRUE(changes_.take_restless(first_alone, at(s)).empty()) << s;

@@ -31,7 +31,7 @@ class EqualThings final : public Workload {
     return things;
   }
   [[nodiscard]] bool readable(const std::string&) const override { return true; }
-  // Whoever reports "odd" contradicts the others.
+  // A member that reports "odd" contradicts the others.
   [[nodiscard]] std::set<NodeId> contradicting(
       const std::map<NodeId, membership::Frozen>& reports) const override {
     std::set<NodeId> odd;

@@ -72,7 +72,7 @@ class Delivering : public ::testing::Test {
 
   host::Timeline timeline_{3};
   host::SimInternet internet_{timeline_, 3};
-  // Whether someone was blamed, with these words, and nobody else.
+  // Whether this node was blamed, with these words, and no other.
   [[nodiscard]] bool blames(std::uint64_t node, const std::string& words) {
     const auto blamed = std::exchange(blamed_, {});
     if (blamed.empty()) return false;

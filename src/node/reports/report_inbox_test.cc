@@ -165,8 +165,8 @@ TEST_F(ReportInboxTest, ObjectionsAreHandedOn) {
   EXPECT_EQ(blames(), "7: it tells of step 9, and the run has 5\n");
 }
 
-// As many batches come through at once as a member can have waiting. Whoever sends many more is to be blamed,
-// and what it sends meanwhile is dropped. Other nodes are heard.
+// As many batches come through at once as a member can have waiting. A member that sends many more is to
+// blame, and what it sends meanwhile is dropped. Other nodes are heard.
 TEST_F(ReportInboxTest, TheRateIsBounded) {
   const auto send = [&](std::uint64_t first, std::uint64_t count) {
     for (std::uint64_t i = first; i < first + count; ++i) {

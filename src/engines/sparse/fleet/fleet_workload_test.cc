@@ -61,7 +61,8 @@ TEST(FleetWorkload, OneLiarIsFound) {
             Nodes{2});
 }
 
-// Of two members the one that is ahead is not believed: it took part in no step that the other has begun.
+// The member that is ahead of the only other one is not believed: it took part in no step that the other has
+// begun.
 TEST(FleetWorkload, WordAgainstWord) {
   EXPECT_EQ(contradicting({{.applied = 7}, {.applied = 9}}), Nodes{3});
   EXPECT_EQ(contradicting({{.applied = ~0ULL}, {.applied = 7}}), Nodes{2});
