@@ -132,7 +132,7 @@ def start_alone(here, data, settings, node, folder):
     log = folder.parent / f"{folder.name}.log"
     shutil.rmtree(folder, ignore_errors=True)
     keys = [f"{key}={value}" for key, value in settings.items()]
-    words = [measure.binary(), "train", "xmc", f"data.train={data.imported}", f"train.steps={MANY_STEPS}", "predict.instances=false", *keys,
+    words = [measure.binary(), "train", "xmc", f"data.train={data.imported}", f"train.steps={MANY_STEPS}", "predict.instances=false", "predict.held_out=0", *keys,
              "--threads", 1, "--out", folder, "--quiet"]
     return cluster_lab.Member(node, here.start(node, words, log, {"XDG_STATE_HOME": str(folder.parent / "state")}), False, log)
 
@@ -168,7 +168,7 @@ def precision_of_ours(data, hidden, batch, steps):
     folder = data.imported.parent / "quality"
     shutil.rmtree(folder, ignore_errors=True)
     text, _ = measure.run([measure.binary(), "train", "xmc", f"data.train={data.imported}", f"data.test={data.test}",
-                           f"model.hidden={hidden}", f"train.batch={batch}", f"train.steps={steps}", "predict.instances=false",
+                           f"model.hidden={hidden}", f"train.batch={batch}", f"train.steps={steps}", "predict.instances=false", "predict.held_out=0",
                            "--out", folder, "--json", "--quiet"])
     return measure.last_json(text)["metrics"]["P@1"]
 

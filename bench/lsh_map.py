@@ -64,7 +64,7 @@ def train(preset, paths, settings, out):
     """The summary of one run; its directory is out / "run"."""
     shutil.rmtree(out / "run", ignore_errors=True)
     text, cost = measure.run([measure.binary(), "train", preset, f"data.train={paths[0]}", f"data.test={paths[1]}",
-                              "predict.instances=false", "checkpoint.every_minutes=0", *settings, "--threads", "1",
+                              "predict.instances=false", "predict.held_out=0", "checkpoint.every_minutes=0", *settings, "--threads", "1",
                               "--out", str(out / "run"), "--json", "--quiet"])
     summary = measure.last_json(text)
     return {"P@1": summary["metrics"]["P@1"], "P@5": summary["metrics"]["P@5"], "PSP@5": summary["metrics"]["PSP@5"],

@@ -22,7 +22,7 @@ Claim claim_of(std::uint64_t by, std::uint64_t begin, std::uint64_t end) {
 class ClaimWatchTest : public ::testing::Test {
  protected:
   ClaimWatchTest() {
-    for (const std::uint64_t one : {5, 6, 7}) {
+    for (const std::uint64_t one : {5U, 6U, 7U}) {
       membership::MemberRecord record;
       record.set_node(one);
       record.set_incarnation(one);

@@ -73,7 +73,7 @@ TEST(ClusterChaos, StoppedLeaderIsReplaced) {
 // It takes at most 0.4 s if the disk does not hiccup. That is 0.25 s until they are declared dead, two writes
 // of the store and two round trips of 20 ms. (A disk that hiccups takes up to 0.6 s more for each write.)
 TEST(ClusterChaos, KilledTogether) {
-  for (const std::size_t killed : {1, 3, 7}) {
+  for (const std::size_t killed : {1U, 3U, 7U}) {
     std::vector<double> seconds;
     for (std::uint64_t seed = 1; seed <= 8; ++seed) {
       ChaosOptions options{.seed = seed, .members = 8, .things = 16, .store = StoreKind::kFile};
@@ -148,7 +148,7 @@ TEST(ClusterChaos, SeedsHold) {
 
 // Claim: seeds that once broke something hold, whatever their histories are by now.
 TEST(ClusterChaos, SeedsThatBrokeHold) {
-  for (const std::uint64_t seed : {2043, 2097, 5987, 6286, 6431, 27273, 50277}) {
+  for (const std::uint64_t seed : {2043U, 2097U, 5987U, 6286U, 6431U, 27273U, 50277U}) {
     const ChaosReport report = run_cluster_chaos({.seed = seed});
     EXPECT_EQ(report.violation, std::nullopt) << "seed " << seed << ": " << *report.violation;
   }

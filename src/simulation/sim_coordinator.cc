@@ -109,11 +109,11 @@ void SimCoordinator::began(const membership::BeginAnswer& answer) {
 // Makes a call of the store. It reaches the store after a while, and its answer takes another.
 void SimCoordinator::call(cluster::StoreCall call) {
   // A disk hiccups now and then.
-  const auto while_ = [this] {
+  const auto away = [this] {
     const double most_ms = rng_.below(20) == 0 ? 600 : 8;
     return from_milliseconds(0.2 + most_ms * static_cast<double>(rng_.uniform()));
   };
-  after(while_(), [this, while_, call = std::move(call)] {
+  after(away(), [this, away, call = std::move(call)] {
     if (timeline().now() < away_until_) {
       store_->restart_count({.fail_at_operation = 0});
     } else if (failing_ > 0 && --skipped_ < 0) {
@@ -131,7 +131,7 @@ void SimCoordinator::call(cluster::StoreCall call) {
       run_.invariants.wrote(process_->generation(), run_.medium.generation());
       held_to_store_.proven(timeline().now());
     }
-    after(while_(), [this, answer = std::move(answer)] {
+    after(away(), [this, answer = std::move(answer)] {
       process_->answered(answer, now());
       go_on();
     });

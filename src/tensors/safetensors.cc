@@ -211,19 +211,19 @@ Result<FileDigest> write_safetensors(host::WritableFile& file, std::span<const T
 }
 
 Result<TensorMap> parse_safetensors(const std::string& path, std::span<const std::byte> file) {
-  constexpr std::uint64_t kPrefix = sizeof(std::uint64_t);
-  if (file.size() < kPrefix)
+  constexpr std::uint64_t kLengthBytes = sizeof(std::uint64_t);
+  if (file.size() < kLengthBytes)
     return malformed(path, fmt::format("{} bytes", file.size()), "8 bytes of header length");
   std::uint64_t length = 0;
-  for (std::size_t i = 0; i < kPrefix; ++i) length |= std::to_integer<std::uint64_t>(file[i]) << (8 * i);
-  if (length > kMaxHeaderBytes || length > file.size() - kPrefix) {
+  for (std::size_t i = 0; i < kLengthBytes; ++i) length |= std::to_integer<std::uint64_t>(file[i]) << (8 * i);
+  if (length > kMaxHeaderBytes || length > file.size() - kLengthBytes) {
     return malformed(path, fmt::format("a header of {} bytes", length),
-                     fmt::format("at most {}", std::min(kMaxHeaderBytes, file.size() - kPrefix)));
+                     fmt::format("at most {}", std::min(kMaxHeaderBytes, file.size() - kLengthBytes)));
   }
-  const auto* text = reinterpret_cast<const char*>(file.data() + kPrefix);
+  const auto* text = reinterpret_cast<const char*>(file.data() + kLengthBytes);
   const Json header = read_json<Json>(std::string_view(text, length));
   if (!header.is_object()) return malformed(path, "a header that is no JSON object", "a JSON object");
-  const auto data = file.subspan(kPrefix + length);
+  const auto data = file.subspan(kLengthBytes + length);
   TensorMap tensors;
   for (const auto& [key, entry] : header.items()) {
     if (key == "__metadata__") continue;

@@ -123,6 +123,20 @@ class Predict(Answers):
         self.assertNotIn("probability", self.run_here("predict", "bare", "boots").json()["labels"][0])
         self.refused(["predict", "bare", "boots", "--threshold", "0.5"], "no probabilities", status=2)
 
+    # A model without training records has probabilities too, also where the nodes of a fleet hold it in parts, with and
+    # without records to measure it by.
+    def test_probability_of_the_net(self):
+        chances = []
+        for more in ([], ["--nodes", "2"], ["--nodes", "2", "data.test=train.jsonl"]):
+            out = f"net-{len(chances)}"
+            done = self.run_here("train", "xmc", "data.train=train.jsonl", "train.steps=20", "predict.instances=false",
+                                 "predict.held_out=16", *more, "--out", out)  # fmt: skip
+            self.assertEqual(done.status, 0, done.err)
+            labels = self.run_here("predict", out, "boots").json()["labels"]
+            chances.append(labels[0]["probability"])
+            self.assertGreater(len(self.run_here("predict", out, "boots", "--threshold", "0.001").json()["labels"]), 0)
+        self.assertTrue(max(chances) - min(chances) < 0.02, chances)
+
     # A JSON array is not taken for a text.
     def test_json_array(self):
         done = self.run_here("predict", "model", stdin='[{"text": "boots"}]\n')

@@ -43,7 +43,7 @@ TEST(AdmittedNodesTest, CountsByToken) {
 TEST(AdmittedNodesTest, Expels) {
   AdmittedNodes nodes({});
   Records written{nodes.let_in(NodeId(3), "a", 100), nodes.let_in(NodeId(4), "a", 100)};
-  for (const std::uint64_t node : {3, 8}) {
+  for (const std::uint64_t node : {3U, 8U}) {
     const auto record = nodes.expel(NodeId(node));
     ASSERT_TRUE(record) << node;
     written.push_back(*record);

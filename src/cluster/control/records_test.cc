@@ -236,7 +236,7 @@ TEST(Records, WhatCannotBeIsNamed) {
   EXPECT_EQ(begin_after(put_epoch(Epoch(7), its_own)).error().where, "members/00000000000000000005");
   EXPECT_FALSE(begin_after(put_member(twice)).ok());
   // Under another key than its own.
-  EXPECT_EQ(begin_after({"leases/1/5", *put_lease({{LeaseSpace(1), 5, 8}, living, from_seconds(3)}).value})
+  EXPECT_EQ(begin_after({"leases/1/5", put_lease({{LeaseSpace(1), 5, 8}, living, from_seconds(3)}).value})
                 .error()
                 .where,
             "leases/1/5");

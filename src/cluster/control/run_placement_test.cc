@@ -48,7 +48,7 @@ TEST(RunPlacement, CopiesOfReports) {
 TEST(RunPlacement, MedianStep) {
   TestLeadership around;
   EXPECT_EQ(step_seconds(around.run, {}), 0);
-  for (const std::uint64_t node : {10, 11, 12}) {
+  for (const std::uint64_t node : {10U, 11U, 12U}) {
     const auto step_s = static_cast<double>(node);
     around.add(node, membership::SERVING).pace.add({.speed = 1, .step_s = step_s});
   }

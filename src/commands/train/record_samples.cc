@@ -61,23 +61,47 @@ sparse_engine::Model RecordSamples::model_of(sparse::Network network) const {
 
 Result<void> RecordSamples::complete(sparse_engine::Model& model) const {
   if (hold_out_->held() == 0) return {};
+  if (model.instances) {
+    if (auto done = learn_fusion(model); !done.ok()) return done;
+  }
+  auto net = sparse_engine::Predictor::create(model, host_.kernels, host_.compute,
+                                              {.fusion = model.fusion, .parts = sparse_engine::kNetAlone});
+  if (!net.ok()) return net.error();
+  if (auto done = calibrate(model, **net); !done.ok()) return done;
+  if (model.instances) sparse_engine::replace_records(model, *records_, host_.kernels, host_.compute);
+  return {};
+}
+
+// The weights of the fusion, and the calibration of what they give.
+Result<void> RecordSamples::learn_fusion(sparse_engine::Model& model) const {
   const auto fitted =
       sparse_engine::learn_fusion_weights(model, *records_, *hold_out_, host_.kernels, host_.compute);
   if (!fitted.ok()) return fitted.error();
-  model.fusion.weights = (*fitted).weights;
+  sparse_engine::CalibrationExamples examples;
+  for (const sparse_engine::Half half : sparse_engine::kHalves) {
+    sparse_engine::PredictOptions options = sparse_engine::default_options(model);
+    options.fusion.weights = fitted->by_the_other[static_cast<std::size_t>(half)];
+    sparse_engine::set_given_weights(plan_->config.predict, options.fusion.weights);
+    auto predictor = sparse_engine::Predictor::create(model, host_.kernels, host_.compute, options);
+    if (!predictor.ok()) return predictor.error();
+    const sparse_engine::HeldOutRecords held{.dataset = *records_, .hold_out = *hold_out_, .half = half};
+    if (auto done = sparse_engine::add_examples(**predictor, held, examples); !done.ok()) return done;
+  }
+  model.fusion.calibration = sparse_engine::fit_calibration(examples);
+  model.fusion.weights = fitted->all.weights;
   sparse_engine::set_given_weights(plan_->config.predict, model.fusion.weights);
   host_.say(fmt::format("weights of prediction, from {} held-out records: {} (loss {:.3f}, before {:.3f})",
-                        run::human_count((*fitted).records), sparse_engine::describe(model.fusion.weights),
-                        (*fitted).loss, (*fitted).loss_before));
-  for (const bool alone : {false, true}) {
-    const sparse_engine::PredictParts parts =
-        alone ? sparse_engine::kNetAlone : sparse_engine::default_options(model).parts;
-    const auto calibration =
-        sparse_engine::learn_calibration(model, parts, *records_, *hold_out_, host_.kernels, host_.compute);
-    if (!calibration.ok()) return calibration.error();
-    (alone ? model.fusion.net_calibration : model.fusion.calibration) = *calibration;
-  }
-  sparse_engine::replace_records(model, *records_, host_.kernels, host_.compute);
+                        run::human_count(fitted->all.records), sparse_engine::describe(model.fusion.weights),
+                        fitted->all.loss, fitted->all.loss_before));
+  return {};
+}
+
+Result<void> RecordSamples::calibrate(sparse_engine::Model& model, sparse_engine::Predictor& net) const {
+  if (hold_out_->held() == 0) return {};
+  sparse_engine::CalibrationExamples examples;
+  const sparse_engine::HeldOutRecords held{.dataset = *records_, .hold_out = *hold_out_};
+  if (auto done = sparse_engine::add_examples(net, held, examples); !done.ok()) return done;
+  model.fusion.net_calibration = sparse_engine::fit_calibration(examples);
   return {};
 }
 

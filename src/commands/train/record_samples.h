@@ -39,8 +39,11 @@ class RecordSamples : public Samples {
 
   [[nodiscard]] sparse_engine::Model model_of(sparse::Network network) const override;
   [[nodiscard]] Result<void> complete(sparse_engine::Model& model) const override;
+  [[nodiscard]] Result<void> calibrate(sparse_engine::Model& model,
+                                       sparse_engine::Predictor& net) const override;
 
  private:
+  [[nodiscard]] Result<void> learn_fusion(sparse_engine::Model& model) const;
   // What the model is for, and how its queries are read where they are lines of names.
   [[nodiscard]] virtual const char* task() const { return "xmc"; }
   [[nodiscard]] virtual std::optional<data::LineShape> line() const { return std::nullopt; }

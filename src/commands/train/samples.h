@@ -23,6 +23,7 @@
 #include "engines/sparse/config/config.h"
 #include "engines/sparse/config/recipe.h"
 #include "engines/sparse/model/model.h"
+#include "engines/sparse/predict/predictor.h"
 #include "engines/sparse/train/step_source.h"
 #include "learn/data/dataset.h"
 #include "learn/sparse/negatives/negatives.h"
@@ -68,8 +69,14 @@ class Samples {
   // The model of a trained network. The network is untouched, and takes no memory, where only its shape
   // matters.
   [[nodiscard]] virtual sparse_engine::Model model_of(sparse::Network network) const = 0;
-  // Learns the weights of the model's fusion from what was left out, and adds that to the model.
+  // Learns from what was left out how likely answers are right, and the weights of the model's fusion. Adds
+  // what was left out to the training rows of the model, if it has any.
   [[nodiscard]] virtual Result<void> complete(sparse_engine::Model& /*model*/) const { return {}; }
+  // Only how likely answers of the net alone are right. `net` stands for a network that no memory holds.
+  [[nodiscard]] virtual Result<void> calibrate(sparse_engine::Model& /*model*/,
+                                               sparse_engine::Predictor& /*net*/) const {
+    return {};
+  }
 };
 
 // Where imported data lies.

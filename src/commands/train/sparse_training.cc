@@ -59,7 +59,7 @@ class SparseTraining final : public Training {
   Result<DoneSteps> train(const engine::TrainHooks& hooks, double load_seconds) override {
     samples_->begin({.config = config_, .recipe = recipe_, .weighting = weighting_});
     begun_ = true;
-    if (test_.has_value() && runner_ != nullptr && sparse_engine::stays_in_parts(config_)) {
+    if (runner_ != nullptr && sparse_engine::answers_at_the_end(config_, recipe_.held_out)) {
       runner_->measure_by([this](StepRunner::MakePredictor make, const std::function<bool()>& stop) {
         return measure_in_parts(make, stop);
       });
@@ -103,6 +103,7 @@ class SparseTraining final : public Training {
       if (auto done = samples_->complete(*model_); !done.ok()) return done;
     } else {
       model_ = shape_of_model();
+      take_calibration();
     }
     host_.say("writing the model");
     std::vector<tensors::TensorSource> network;
@@ -196,9 +197,11 @@ class SparseTraining final : public Training {
   Result<void> derive() {
     shape_ = sparse_engine::shape_of(samples_->schema());
     host_.say(samples_->describe());
+    settle_before_recipe();
     auto recipe = sparse_engine::derive_recipe(config_, shape_);
     if (!recipe.ok()) return recipe.error();
     recipe_ = std::move(*recipe);
+    if (!config_.predict.instances) config_.predict.held_out = recipe_.held_out;
     for (const std::string& reason : recipe_.reasons) host_.say(reason);
     config_.model.hidden = recipe_.hidden;
     config_.model.dropout = recipe_.dropout;
@@ -236,6 +239,11 @@ class SparseTraining final : public Training {
                           kernels::name(*config_.train.precision)));
   }
 
+  // A run of an earlier version without training records held out none, and does not say so.
+  void settle_before_recipe() {
+    if (!begins_ && !config_.predict.instances && !config_.predict.held_out) config_.predict.held_out = 0;
+  }
+
   static Result<sparse_engine::TrainOutcome> train_alone(const sparse_engine::TrainInputs& inputs,
                                                          const engine::TrainHooks& hooks) {
     if (auto joined = sparse_engine::join_fleet_checkpoint(inputs, hooks.events); !joined.ok())
@@ -255,14 +263,33 @@ class SparseTraining final : public Training {
   }
   // Measures what nodes hold in parts, on a thread of the runner.
   Result<Measured> measure_in_parts(StepRunner::MakePredictor make, const std::function<bool()>& stop) const {
-    const sparse_engine::Model model = shape_of_model();
+    sparse_engine::Model model = shape_of_model();
     const auto predictor = make(model);
-    return measure_trained(host_, model, test_request(stop), predictor.get());
+    if (auto done = samples_->calibrate(model, *predictor); !done.ok()) return done.error();
+    Measured measured;
+    if (test_.has_value()) {
+      auto figures = measure_trained(host_, model, test_request(stop), predictor.get());
+      if (!figures.ok()) return figures.error();
+      measured = *std::move(figures);
+    }
+    measured.calibration = model.fusion.net_calibration;
+    return measured;
+  }
+
+  // The members that held the network have ended, or could not answer: then the model gives no probabilities.
+  void take_calibration() {
+    if (recipe_.held_out == 0 || !parts_) return;
+    if (parts_->measured && parts_->measured->ok())
+      model_->fusion.net_calibration = (*parts_->measured)->calibration;
+    if (!model_->fusion.net_calibration)
+      host_.say(
+          "answers of this model have no probabilities: no member has answered for the held-out records");
   }
 
   Result<Measurement> measured_by_members() {
     if (!parts_->measured) return test_.has_value() ? measure_alone() : Result<Measurement>(Measurement());
     if (!parts_->measured->ok()) return parts_->measured->error();
+    if (!test_.has_value()) return Measurement();
     return told(**parts_->measured, !(*parts_->measured)->before);
   }
 

@@ -115,7 +115,7 @@ std::uint64_t fleet_memory_needed(const sparse_engine::TrainConfig& config,
                             8 * hidden_columns(trained) * batch * kFloatBytes +
                             shape.labels * (2 * kFloatBytes) + drawn + (std::uint64_t{64} << 20);
   // Members that measure what they have trained have the rows as bytes.
-  const bool measured = sparse_engine::stays_in_parts(config) && !config.data.test.empty();
+  const bool measured = sparse_engine::answers_at_the_end(config, recipe.held_out);
   const std::uint64_t search =
       measured ? shape.labels * (sparse::row_stride(trained.last_hidden()) + kForEachRow) : 0;
   return shared + search + (kWritten + kForEachCopy * fleet_copies(config, nodes)) * trained_bytes(trained) +

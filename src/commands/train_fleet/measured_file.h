@@ -4,7 +4,8 @@
 // (docs/protocols/sparse-step.md, "Evaluation"). It lies beside their parts, and goes with them. A process
 // that makes the model of these parts need not measure it again.
 //
-//   DIRECTORY/measured.json   {"step": ..., "seconds": ..., "metrics": {...}, "text": "..."}
+//   DIRECTORY/measured.json   {"step", "seconds", "metrics": {...}, "text", "calibration": {"log", "rest",
+//   "offset"}}
 //
 // Thread rule: plain functions.
 #pragma once

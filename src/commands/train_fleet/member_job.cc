@@ -159,7 +159,7 @@ class MemberJob {
                                     {.node = self, .step = StepNumber(recipe_.steps), .part = part.part},
                                     part);
                  },
-             .answers = !told_.config.data.test.empty() && sparse_engine::stays_in_parts(told_.config)} {}
+             .answers = sparse_engine::answers_at_the_end(told_.config, recipe_.held_out)} {}
   MemberJob(const MemberJob&) = delete;
   MemberJob& operator=(const MemberJob&) = delete;
 

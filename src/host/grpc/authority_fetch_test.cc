@@ -36,10 +36,10 @@ class AuthorityFetch : public ::testing::Test {
     NetworkCredentials credentials{.authority = authority.certificate,
                                    .certificate = *sign_request(authority, own.request, "node-1", kValid),
                                    .key = own.key};
-    Run run{
-        .network = make_grpc_network(tls ? std::optional(credentials) : std::nullopt, [](NetworkEvent) {}),
-        .at = {},
-        .authority = authority.certificate};
+    Run run{.network = make_grpc_network(tls ? std::optional(credentials) : std::nullopt,
+                                         [](const NetworkEvent&) {}),
+            .at = {},
+            .authority = authority.certificate};
     run.at = *run.network->listen({"127.0.0.1", 0}, lane);
     return run;
   }

@@ -17,7 +17,7 @@
 namespace gossamer::host {
 namespace {
 
-constexpr std::time_t kDay = 24 * 60 * 60;
+constexpr std::time_t kDay = std::time_t{24} * 60 * 60;
 
 using Key = std::unique_ptr<EVP_PKEY, FreeBy<EVP_PKEY_free>>;
 using Request = std::unique_ptr<X509_REQ, FreeBy<X509_REQ_free>>;

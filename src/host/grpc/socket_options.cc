@@ -5,7 +5,8 @@
 
 #include "host/posix/door/listening.h"
 
-// gRPC's library exports its socket mutator; the header that declares it is not installed with it.
+// gRPC's library exports its socket mutator; the header that declares it is not installed with it. The names
+// are its. NOLINTBEGIN(readability-identifier-naming)
 using grpc_fd_usage = enum {
   GRPC_FD_CLIENT_CONNECTION_USAGE,
   GRPC_FD_SERVER_LISTENER_USAGE,
@@ -26,6 +27,7 @@ struct grpc_socket_mutator {
   const grpc_socket_mutator_vtable* vtable;
   gpr_refcount refcount;
 };
+// NOLINTEND(readability-identifier-naming)
 void grpc_socket_mutator_init(grpc_socket_mutator* mutator, const grpc_socket_mutator_vtable* vtable);
 
 namespace gossamer::host {

@@ -135,10 +135,10 @@ Result<std::optional<LeaderRecord>> read_leader(SqliteDatabase& database) {
 
 Result<std::optional<Descriptor>> SqliteStore::take_lock() const {
   constexpr std::string_view kWhat = "cannot lock the coordinator's file";
-  constexpr unsigned kOwnersFile = S_IRUSR | S_IWUSR;  // a user that can open the file can lock it
-  auto fd = open_descriptor(lock_path(), kWhat, O_RDWR | O_CREAT | O_NOFOLLOW, kOwnersFile);
+  constexpr unsigned kOwnersLock = S_IRUSR | S_IWUSR;  // a user that can open the file can lock it
+  auto fd = open_descriptor(lock_path(), kWhat, O_RDWR | O_CREAT | O_NOFOLLOW, kOwnersLock);
   if (!fd.ok()) return fd.error();
-  static_cast<void>(::fchmod(fd->get(), kOwnersFile));  // an older version made it open to all
+  static_cast<void>(::fchmod(fd->get(), kOwnersLock));  // an older version made it open to all
   struct flock lock = whole_file(F_WRLCK);
   while (::fcntl(fd->get(), F_OFD_SETLK, &lock) != 0) {
     if (errno == EAGAIN || errno == EACCES) return std::optional<Descriptor>();

@@ -62,10 +62,10 @@ ConnectionId SimNetwork::take(const std::shared_ptr<SimConnection>& connection, 
 ConnectionId SimNetwork::connect(const Endpoint& to, Lane lane) {
   auto connection = std::make_shared<SimConnection>();
   connection->lane = lane;
-  return open(to, std::move(connection));
+  return open(to, connection);
 }
 
-ConnectionId SimNetwork::open(const Endpoint& to, std::shared_ptr<SimConnection> connection) {
+ConnectionId SimNetwork::open(const Endpoint& to, const std::shared_ptr<SimConnection>& connection) {
   connection->opener = name_;
   const ConnectionId id = take(connection, 0);
   internet_.open(connection, to);

@@ -61,7 +61,7 @@ class SimNetwork final : public Network {
  private:
   friend class SimInternet;
   friend class SimQuestions;
-  [[nodiscard]] ConnectionId open(const Endpoint& to, std::shared_ptr<SimConnection> connection);
+  [[nodiscard]] ConnectionId open(const Endpoint& to, const std::shared_ptr<SimConnection>& connection);
   [[nodiscard]] ConnectionId take(const std::shared_ptr<SimConnection>& connection, int side);
 
   SimInternet& internet_;

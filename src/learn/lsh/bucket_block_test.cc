@@ -27,8 +27,8 @@ TEST(BucketBlock, FindsRowsByKey) {
       const std::size_t distinct = rng.below(2) == 0 ? std::size_t{1} << bits : 5;  // keys in use
       std::vector<std::uint32_t> keys(rows + 3, 12345);
       std::vector<std::uint16_t> locals;
-      for (std::uint16_t local = 0; local < rows; ++local) {
-        if (rows < 100 || rng.below(3) > 0) locals.push_back(local);
+      for (std::size_t local = 0; local < rows; ++local) {
+        if (rows < 100 || rng.below(3) > 0) locals.push_back(static_cast<std::uint16_t>(local));
       }
       block.reshape({.tables = 2, .entries = locals.size(), .key_bits = bits});
       for (const std::size_t table : {std::size_t{1}, std::size_t{0}}) {

@@ -78,7 +78,7 @@ TEST_F(StepRowsTest, AddsWhatWasFound) {
   EXPECT_EQ(rows.askers(1), 1U);
   EXPECT_EQ(select(rows), expected);
   // Each sample scores its own labels, and the two that ask up to three more.
-  EXPECT_EQ(rows.most_scores(batch_.view()), batch_.label.size() + 2 * 3);
+  EXPECT_EQ(rows.most_scores(batch_.view()), batch_.label.size() + std::size_t{2} * 3);
   rows.begin(nullptr);
   EXPECT_EQ(select(rows), own_labels_);
   rows.recall(found);

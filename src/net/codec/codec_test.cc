@@ -168,14 +168,14 @@ TEST_P(CodecOnIsa, AllSmallShapes) {
 // The bounds hold at all magnitudes at which bf16 is finite, and next to each other.
 TEST_P(CodecOnIsa, BoundsAtAllMagnitudes) {
   for (int power = -149; power <= 114; ++power) {
-    Matrix matrix =
-        random_matrix({.rows = 2, .columns = 100}, 0, static_cast<std::uint64_t>(power + 200), power);
+    const std::uint64_t seed = static_cast<std::uint64_t>(power) + 200;
+    Matrix matrix = random_matrix({.rows = 2, .columns = 100}, 0, seed, power);
     expect_within_bounds(matrix);
   }
   Matrix mixed({.rows = 1, .columns = 264}, 0);
-  for (int power = -149; power <= 114; ++power) {
-    const float x = std::ldexp(1.99F, power);
-    mixed.at(0, static_cast<std::size_t>(power + 149)) = power % 2 == 0 ? x : -x;
+  for (std::size_t at = 0; at < 264; ++at) {
+    const float x = std::ldexp(1.99F, static_cast<int>(at) - 149);
+    mixed.at(0, at) = at % 2 == 1 ? x : -x;
   }
   expect_within_bounds(mixed);
 }

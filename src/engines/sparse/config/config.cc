@@ -150,9 +150,10 @@ Rows predict_keys() {
       key<&T::predict, &PredictConfig::local_scaling>(
           "predict.local_scaling", {.max = 4},
           "records in crowded places are near everything: (how crowded)^this is taken off them; 0: nothing"),
-      key<&T::predict, &PredictConfig::held_out>(
-          "predict.held_out", {.max = 1'000'000},
-          "records that training leaves out, to learn the weights of prediction on; 0: none"),
+      key<&T::predict, &PredictConfig::held_out>("predict.held_out", {.max = 1'000'000},
+                                                 "records that training leaves out, to learn on them the "
+                                                 "weights of prediction and how likely answers are "
+                                                 "right; 0: none"),
       key<&T::predict, &PredictConfig::net_weight>("predict.net_weight", kWeight,
                                                    "weight of the network's score"),
       key<&T::predict, &PredictConfig::centroid_weight>("predict.centroid_weight", kWeight,
@@ -292,6 +293,13 @@ Result<void> validate(const TrainConfig& config) {
     error.got = "true with data.format = text";
     error.expected = "predict.instances = false";
     error.fix = "set predict.instances=false, or start from the preset word2vec";
+    return error;
+  }
+  if (config.data.format == data::RecordFormat::kText && config.predict.held_out.value_or(0) > 0) {
+    Error error = usage("predict.held_out", "windows of a text are not held out");
+    error.got = fmt::format("{} with data.format = text", *config.predict.held_out);
+    error.expected = "predict.held_out = 0";
+    error.fix = "leave predict.held_out out";
     return error;
   }
   if (config.data.format == data::RecordFormat::kText && config.train.input_dropout > 0) {

@@ -106,7 +106,8 @@ struct PredictConfig {
   // The weighting for comparing records: one of their own (text::neighbour_weighting), or the network's.
   ComparisonKind weighting = ComparisonKind::kOwn;
   double local_scaling = 0.5;  // local_scaling.h
-  // Records that training leaves out, to learn the weights below on them. A weight that is given stays.
+  // Records that training leaves out, to learn on them the weights below, and how likely answers are right. A
+  // weight that is given stays.
   std::optional<std::uint32_t> held_out = {};
   std::optional<double> net_weight = {};
   std::optional<double> centroid_weight = {};

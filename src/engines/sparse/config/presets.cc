@@ -109,6 +109,7 @@ moments = "element"
 
 [predict]
 instances = false
+held_out = 0
 )";
 
 constexpr std::string_view kWord2vec =

@@ -25,20 +25,26 @@ constexpr double kFullEpochRecords = 100'000;
 constexpr double kFewestSteps = 400;
 constexpr double kMostEpochsOfFew = 50;
 
-// The fusion's few weights are learnt on so many records. Training misses them less the more records there
-// are.
+// What prediction needs is learnt on so many records. Training misses them less the more records there are.
+struct HeldOutShare {
+  std::uint64_t divisor;
+  std::uint64_t most;
+};
 constexpr std::uint64_t kFewestToHoldOut = 2'000;
-constexpr std::uint64_t kMostHeldOut = 2'000;
-constexpr std::uint64_t kHeldOutShare = 20;
+constexpr HeldOutShare kForTheFusion = {.divisor = 20,
+                                        .most = 2'000};  // six weights; all become training rows
+constexpr HeldOutShare kForCalibration = {.divisor = 50,
+                                          .most = 1'000};  // three numbers; the records are lost
 
 std::uint64_t held_out_for(const TrainConfig& config, const DataShape& shape) {
-  if (!config.predict.instances) return 0;
+  if (config.data.format == data::RecordFormat::kText) return 0;  // windows are no answers to be judged
   const PredictConfig& predict = config.predict;
   const bool all_given = predict.net_weight && predict.centroid_weight && predict.input_vote_weight &&
                          predict.sharp_vote_weight && predict.hidden_vote_weight && predict.mixed_vote_weight;
   if (config.predict.held_out) return std::min<std::uint64_t>(*config.predict.held_out, shape.records / 2);
-  if (all_given || shape.records < kFewestToHoldOut) return 0;
-  return std::min(shape.records / kHeldOutShare, kMostHeldOut);
+  if (shape.records < kFewestToHoldOut || (predict.instances && all_given)) return 0;
+  const HeldOutShare& share = predict.instances ? kForTheFusion : kForCalibration;
+  return std::min(shape.records / share.divisor, share.most);
 }
 
 double epochs_for(std::uint64_t records, double batch) {
@@ -142,10 +148,12 @@ Result<Recipe> derive_recipe(const TrainConfig& config, const DataShape& shape) 
     because("model.dropout", recipe.dropout, "best on validation data of several sizes");
 
   recipe.held_out = held_out_for(config, shape);
-  if (!config.predict.held_out && config.predict.instances) {
-    because("predict.held_out", recipe.held_out,
-            recipe.held_out > 0 ? "the weights of prediction are learnt on them"
-                                : "too few records to spare any, or all weights of prediction are given");
+  if (!config.predict.held_out && config.data.format != data::RecordFormat::kText) {
+    const char* used = config.predict.instances ? "the weights of prediction are learnt on them"
+                                                : "they tell how likely answers are right";
+    because(
+        "predict.held_out", recipe.held_out,
+        recipe.held_out > 0 ? used : "too few records to spare any, or all weights of prediction are given");
   }
   const std::uint64_t records = data::HoldOut(shape.records, recipe.held_out).kept();
   const double batch = config.train.batch;

@@ -68,7 +68,11 @@ TEST(Recipe, HoldsOutWhatTheWeightsNeed) {
   config.predict.held_out = 3000;
   EXPECT_EQ(derive_recipe(config, shape(4000))->held_out, 2000U);  // never more than half
   config.predict.instances = false;
-  EXPECT_EQ(derive_recipe(config, shape(4000))->held_out, 0U);
+  EXPECT_EQ(derive_recipe(config, shape(4000))->held_out, 2000U);
+  config.predict.held_out = std::nullopt;
+  EXPECT_EQ(derive_recipe(config, shape(1999))->held_out, 0U);
+  EXPECT_EQ(derive_recipe(config, shape(4000))->held_out, 80U) << "for calibration alone";
+  EXPECT_EQ(derive_recipe(config, shape(10'000'000))->held_out, 1000U);
 
   TrainConfig by_hand;
   PredictConfig& predict = by_hand.predict;

@@ -156,7 +156,7 @@ TEST_F(InstancePartTest, RefusesOtherTensors) {
   const auto opened = open_model_header(disk_, "model");
   ASSERT_TRUE(opened.ok());
   InstancePartReader reader(opened->header, sparse::HeldRows(77, 3));
-  const std::vector<std::byte> bytes(302 * 4);
+  const std::vector<std::byte> bytes(std::size_t{302} * 4);
   const tensors::TensorView begin{.dtype = tensors::DType::kU32, .shape = {302}, .bytes = bytes};
   EXPECT_TRUE(reader.add("f", "another", begin).ok());
   EXPECT_TRUE(reader.add("f", "instances.feature_begin", begin).ok());

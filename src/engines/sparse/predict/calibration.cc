@@ -4,17 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <memory>
 
 #include <Eigen/Cholesky>
 
 #include "base/check.h"
-#include "engines/sparse/predict/predictor.h"
 
 namespace gossamer::sparse_engine {
 namespace {
 
-constexpr std::size_t kCalibratedAtOnce = 512;
 constexpr int kMostNewtonSteps = 100;
 // Keeps the fit finite where the shares part right from wrong labels.
 constexpr double kCalibrationRidge = 1e-4;
@@ -120,41 +117,16 @@ double calibration_error(const CalibrationExamples& examples, const Calibration&
   return examples.share.empty() ? 0 : error / static_cast<double>(examples.share.size());
 }
 
-Result<std::optional<Calibration>> learn_calibration(const Model& model, const PredictParts& parts,
-                                                     const data::Dataset& dataset,
-                                                     const data::HoldOut& hold_out,
-                                                     const kernels::Kernels& kernels,
-                                                     host::Compute& compute) {
-  PredictOptions options = default_options(model);
-  options.parts = parts;
-  auto predictor = Predictor::create(model, kernels, compute, options);
-  if (!predictor.ok()) return predictor.error();
-  CalibrationExamples examples;
+Result<void> add_examples(Predictor& predictor, const HeldOutRecords& records,
+                          CalibrationExamples& examples) {
   PredictionBlock block;
-  for (std::uint64_t first = 0; first < hold_out.held(); first += kCalibratedAtOnce) {
-    const std::uint64_t count = std::min<std::uint64_t>(kCalibratedAtOnce, hold_out.held() - first);
-    std::vector<std::uint32_t> begin = {0};
-    std::vector<std::uint32_t> index;
-    std::vector<float> value;
-    for (std::uint64_t i = first; i < first + count; ++i) {
-      const data::SparseRow row = dataset.record(hold_out.held_record(i)).features;
-      index.insert(index.end(), row.index.begin(), row.index.end());
-      value.insert(value.end(), row.value.begin(), row.value.end());
-      begin.push_back(static_cast<std::uint32_t>(index.size()));
+  return rank_held_out(predictor, records, kCalibrated, block, [&examples](const RankedRecord& ranked) {
+    if (ranked.record.labels.empty()) return;
+    for (std::size_t c = 0; c < ranked.block.row(ranked.query).size(); ++c) {
+      examples.share.push_back(ranked.block.share[ranked.query * kCalibrated + c]);
+      examples.correct.push_back(ranked.correct(c) ? 1 : 0);
     }
-    if (auto done = (*predictor)->predict({begin, index, value}, kCalibrated, block); !done.ok())
-      return done.error();
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const data::Record record = dataset.record(hold_out.held_record(first + i));
-      if (record.labels.empty()) continue;
-      const auto ranked = block.row(i);
-      for (std::size_t c = 0; c < ranked.size(); ++c) {
-        examples.share.push_back(block.share[i * kCalibrated + c]);
-        examples.correct.push_back(std::ranges::binary_search(record.labels, ranked[c].id) ? 1 : 0);
-      }
-    }
-  }
-  return fit_calibration(examples);
+  });
 }
 
 }  // namespace gossamer::sparse_engine

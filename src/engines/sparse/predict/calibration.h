@@ -4,8 +4,7 @@
 // "the record has this label" on ln(q) and -ln(1 - q), q the label's share of the softmax. The best
 // kCalibrated labels of each record are the examples, as people look at these.
 //
-// Thread rule: fit_calibration() is a pure function; learn_calibration() is called by the owner of the
-// Compute. Results do not depend on the number of workers.
+// Thread rule: pure functions, but for add_examples(): the thread that may call the predictor.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +14,8 @@
 
 #include "base/result.h"
 #include "engines/sparse/model/fusion_options.h"
-#include "engines/sparse/model/model.h"
-#include "engines/sparse/predict/fusion.h"
-#include "host/api/compute.h"
-#include "kernels/kernels.h"
-#include "learn/data/dataset.h"
-#include "learn/data/hold_out.h"
+#include "engines/sparse/predict/held_out.h"
+#include "engines/sparse/predict/predictor.h"
 
 namespace gossamer::sparse_engine {
 
@@ -39,9 +34,8 @@ struct CalibrationExamples {
 [[nodiscard]] double calibration_error(const CalibrationExamples& examples, const Calibration& calibration,
                                        std::size_t bins = 10);
 
-// Fits the calibration of these parts. `model` is as learn_fusion_weights() takes it, with its final weights.
-[[nodiscard]] Result<std::optional<Calibration>> learn_calibration(
-    const Model& model, const PredictParts& parts, const data::Dataset& dataset,
-    const data::HoldOut& hold_out, const kernels::Kernels& kernels, host::Compute& compute);
+// Adds the best kCalibrated labels of each of the records. Errors are the predictor's.
+[[nodiscard]] Result<void> add_examples(Predictor& predictor, const HeldOutRecords& records,
+                                        CalibrationExamples& examples);
 
 }  // namespace gossamer::sparse_engine

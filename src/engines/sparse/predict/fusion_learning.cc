@@ -2,7 +2,6 @@
 #include "engines/sparse/predict/fusion_learning.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <memory>
 #include <span>
@@ -16,7 +15,6 @@ namespace {
 
 // Candidates further down tell little and cost as much.
 constexpr std::size_t kCandidates = 150;
-constexpr std::size_t kBlock = 512;
 // As small as it may be while a term without information stays at its prior.
 constexpr double kRidge = 1e-4;
 constexpr int kMostSteps = 50;
@@ -85,6 +83,14 @@ Objective evaluate(const FusionExamples& examples, const Vector& weights) {
   return sums;
 }
 
+void add_examples_of(const RankedRecord& ranked, FusionExamples& examples) {
+  for (std::size_t c = 0; c < ranked.block.row(ranked.query).size(); ++c) {
+    examples.terms.push_back(ranked.block.terms[ranked.query * kCandidates + c]);
+    examples.correct.push_back(ranked.correct(c) ? 1 : 0);
+  }
+  examples.begin.push_back(examples.terms.size());
+}
+
 double with_ridge(const Objective& at, const Vector& weights, const Vector& prior) {
   return at.loss + kRidge * (weights - prior).squaredNorm();
 }
@@ -123,38 +129,26 @@ FittedFusion fit_fusion_weights(const FusionExamples& examples, const FusionVect
   return out;
 }
 
-Result<FittedFusion> learn_fusion_weights(const Model& model, const data::Dataset& dataset,
+Result<LearntFusion> learn_fusion_weights(const Model& model, const data::Dataset& dataset,
                                           const data::HoldOut& hold_out, const kernels::Kernels& kernels,
                                           host::Compute& compute) {
   auto predictor = Predictor::create(model, kernels, compute, default_options(model));
   if (!predictor.ok()) return predictor.error();
-  FusionExamples examples;
+  FusionExamples all;
+  std::array<FusionExamples, kHalves.size()> halves;
   PredictionBlock block;
   block.with_terms = true;
-  for (std::uint64_t first = 0; first < hold_out.held(); first += kBlock) {
-    const std::uint64_t count = std::min<std::uint64_t>(kBlock, hold_out.held() - first);
-    std::vector<std::uint32_t> begin = {0};
-    std::vector<std::uint32_t> index;
-    std::vector<float> value;
-    for (std::uint64_t i = first; i < first + count; ++i) {
-      const data::SparseRow row = dataset.record(hold_out.held_record(i)).features;
-      index.insert(index.end(), row.index.begin(), row.index.end());
-      value.insert(value.end(), row.value.begin(), row.value.end());
-      begin.push_back(static_cast<std::uint32_t>(index.size()));
-    }
-    if (auto done = (*predictor)->predict({begin, index, value}, kCandidates, block); !done.ok())
-      return done.error();
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const data::Record record = dataset.record(hold_out.held_record(first + i));
-      const auto ranked = block.row(i);
-      for (std::size_t c = 0; c < ranked.size(); ++c) {
-        examples.terms.push_back(block.terms[i * kCandidates + c]);
-        examples.correct.push_back(std::ranges::binary_search(record.labels, ranked[c].id) ? 1 : 0);
-      }
-      examples.begin.push_back(examples.terms.size());
-    }
-  }
-  return fit_fusion_weights(examples, model.fusion.weights);
+  auto done =
+      rank_held_out(**predictor, {.dataset = dataset, .hold_out = hold_out}, kCandidates, block,
+                    [&](const RankedRecord& ranked) {
+                      add_examples_of(ranked, all);
+                      add_examples_of(ranked, halves[static_cast<std::size_t>(half_of_held(ranked.held))]);
+                    });
+  if (!done.ok()) return done.error();
+  const FusionVector& prior = model.fusion.weights;
+  return LearntFusion{.all = fit_fusion_weights(all, prior),
+                      .by_the_other = {fit_fusion_weights(halves[1], prior).weights,
+                                       fit_fusion_weights(halves[0], prior).weights}};
 }
 
 }  // namespace gossamer::sparse_engine

@@ -15,6 +15,7 @@
 // Compute. Results do not depend on the number of workers.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "engines/sparse/model/fusion_options.h"
 #include "engines/sparse/model/model.h"
 #include "engines/sparse/predict/fusion.h"
+#include "engines/sparse/predict/held_out.h"
 #include "host/api/compute.h"
 #include "kernels/kernels.h"
 #include "learn/data/dataset.h"
@@ -49,9 +51,15 @@ struct FittedFusion {
 // Fits the weights. Terms that are equal for all candidates of every record keep their prior weight.
 [[nodiscard]] FittedFusion fit_fusion_weights(const FusionExamples& examples, const FusionVector& prior);
 
+struct LearntFusion {
+  FittedFusion all;
+  // By Half: the weights that the other half alone would give. Answers by them do not know these records.
+  std::array<FusionVector, kHalves.size()> by_the_other;
+};
+
 // Learns the weights. `model` was trained from the records that `hold_out` keeps of `dataset`, and has them
 // as instances.
-[[nodiscard]] Result<FittedFusion> learn_fusion_weights(const Model& model, const data::Dataset& dataset,
+[[nodiscard]] Result<LearntFusion> learn_fusion_weights(const Model& model, const data::Dataset& dataset,
                                                         const data::HoldOut& hold_out,
                                                         const kernels::Kernels& kernels,
                                                         host::Compute& compute);

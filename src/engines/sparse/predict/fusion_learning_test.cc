@@ -142,12 +142,41 @@ TEST(LearnFusionWeights, LearnsFromHeldOutRecords) {
     host::SimCompute compute({.workers = workers});
     auto fitted = learn_fusion_weights(model, dataset, hold_out, kernels, compute);
     ASSERT_TRUE(fitted.ok());
-    EXPECT_GT((*fitted).records, 10U);
-    EXPECT_LE((*fitted).loss, (*fitted).loss_before);
-    learnt.push_back((*fitted).weights);
+    EXPECT_GT(fitted->all.records, 10U);
+    EXPECT_LE(fitted->all.loss, fitted->all.loss_before);
+    learnt.push_back(fitted->all.weights);
   }
   EXPECT_EQ(learnt[0], learnt[1]);
   EXPECT_NE(learnt[0], kDefaultFusionWeights);
+}
+
+// Claim: the weights that judge a half do not know the labels of its records.
+TEST(LearnFusionWeights, AHalfIsJudgedByTheOther) {
+  const Model model =
+      testing::random_model({.features = 60, .labels = 40, .hidden = 32, .rows = 50, .seed = 5});
+  const kernels::Kernels& kernels = kernels::kernels_for(kernels::best_isa());
+  host::SimCompute compute({.workers = 1});
+  const data::HoldOut hold_out(400, 120);
+  std::vector<std::array<FusionVector, 2>> learnt;
+  for (const std::uint32_t shift : {0U, 7U}) {
+    data::InMemoryDataset dataset({.features = 60, .labels = 40});
+    Rng rng(7, Purpose::kTest);
+    std::vector<std::uint32_t> label;
+    for (std::uint32_t i = 0; i < 400; ++i) label.push_back(static_cast<std::uint32_t>(rng.below(30)));
+    for (std::uint64_t i = 0; i < hold_out.held(); ++i) {
+      if (half_of_held(i) == Half::kFirst) label[hold_out.held_record(i).value] += shift;
+    }
+    for (std::uint32_t i = 0; i < 400; ++i) {
+      const auto f = static_cast<std::uint32_t>(rng.below(59));
+      dataset.add({f, f + 1}, {1.0F, 2.0F}, {label[i]});
+    }
+    const auto fitted = learn_fusion_weights(model, dataset, hold_out, kernels, compute);
+    ASSERT_TRUE(fitted.ok());
+    learnt.push_back(fitted->by_the_other);
+  }
+  EXPECT_EQ(learnt[0][0], learnt[1][0]);
+  EXPECT_NE(learnt[0][1], learnt[1][1]);
+  EXPECT_NE(learnt[0][0], learnt[0][1]);
 }
 
 }  // namespace

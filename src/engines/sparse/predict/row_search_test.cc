@@ -105,7 +105,7 @@ TEST(RowSearch, FindsAmongTheRowsThatTakePart) {
   std::vector<float> weights;
   std::vector<kernels::Bf16> compact;
   std::vector<float> bias;
-  for (const std::uint32_t row : at) {
+  for (const std::size_t row : at) {
     weights.insert(weights.end(), c.weights.data() + row * c.stride, c.weights.data() + (row + 1) * c.stride);
     compact.insert(compact.end(), c.compact.data() + row * 32, c.compact.data() + (row + 1) * 32);
     bias.push_back(c.bias[row]);

@@ -18,11 +18,11 @@
 
 namespace gossamer::host {
 
-template <auto free>
+template <auto kFree>
 struct FreeBy {
   template <class T>
   void operator()(T* object) const {
-    free(object);
+    kFree(object);
   }
 };
 using Bio = std::unique_ptr<BIO, FreeBy<BIO_free_all>>;

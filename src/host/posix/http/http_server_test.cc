@@ -13,10 +13,10 @@
 #include <vector>
 
 // Debian's library is not instrumented, so ThreadSanitizer sees its memory but not its locks.
-extern "C" const char* __tsan_default_suppressions();   // NOLINT(bugprone-reserved-identifier)
-extern "C" const char* __tsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
-  return "race:libcpp-httplib.so\n";
-}
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): the sanitizer's name
+extern "C" const char* __tsan_default_suppressions();
+extern "C" const char* __tsan_default_suppressions() { return "race:libcpp-httplib.so\n"; }
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 namespace gossamer::host {
 namespace {
@@ -213,7 +213,7 @@ class Stranger {
   Stranger& operator=(const Stranger&) = delete;
   ~Stranger() { ::close(socket_); }
   // False once the server has ended the connection.
-  bool send(std::string_view text) const {
+  [[nodiscard]] bool send(std::string_view text) const {
     return ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
   }
   // All that comes until the server ends the connection.

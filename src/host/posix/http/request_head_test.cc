@@ -99,8 +99,7 @@ TEST(HeadReader, TwoReaders) {
       "Transfer-Encoding: xchunked\r\n",
       "Transfer-Encoding: identity\r\n",
       "Transfer-Encoding:\r\n",
-      "Transfer-Encoding: \x0B"
-      "chunked\r\n",
+      "Transfer-Encoding: \vchunked\r\n",
       "Transfer-Encoding: \"chunked\"\r\n",
       "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
       "X: y\nContent-Length: 3\r\n",

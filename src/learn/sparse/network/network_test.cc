@@ -112,10 +112,11 @@ TEST(Network, StartsTheSameInAnyOrder) {
 template <class T>
 std::size_t resident_bytes(std::span<T> array) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const auto address = reinterpret_cast<std::uintptr_t>(array.data()) / page * page;
+  const auto* bytes = reinterpret_cast<const std::byte*>(array.data());
+  const std::byte* first = bytes - reinterpret_cast<std::uintptr_t>(bytes) % page;
   const std::size_t pages = (array.size_bytes() + page - 1) / page;
   std::vector<unsigned char> there(pages);
-  EXPECT_EQ(::mincore(reinterpret_cast<void*>(address), pages * page, there.data()), 0);
+  EXPECT_EQ(::mincore(const_cast<std::byte*>(first), pages * page, there.data()), 0);
   return page * static_cast<std::size_t>(std::ranges::count_if(there, [](auto is) { return (is & 1) != 0; }));
 }
 

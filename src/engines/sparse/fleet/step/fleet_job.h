@@ -67,6 +67,11 @@ struct FleetCheckpoints {
   return !config.predict.instances && config.data.format != data::RecordFormat::kText;
 }
 
+// Whether its members answer queries by what they have trained, before it ends. `held_out` is the recipe's.
+[[nodiscard]] inline bool answers_at_the_end(const TrainConfig& config, std::uint64_t held_out) {
+  return stays_in_parts(config) && (!config.data.test.empty() || held_out > 0);
+}
+
 struct FleetJob {
   FleetShape shape;
   sparse::RowOrder order;  // of the labels, for shards of 2^shape.shard_shift rows
