@@ -32,7 +32,7 @@ class AnewStoreTest : public ::testing::Test {
     records.lead.set_next_node(4);
     records.lead.set_next_incarnation(9);
     changes.push_back(cluster::put_lead(records.lead));
-    for (const std::uint64_t i : {2, 3}) {
+    for (const std::uint64_t i : {2U, 3U}) {
       membership::MemberRecord member;
       member.set_node(i);
       member.set_incarnation(i + 4);
@@ -106,7 +106,7 @@ class AnewStoreTest : public ::testing::Test {
     EXPECT_EQ(records.nodes.at(NodeId(2)).token(), "id");
     EXPECT_EQ(records.lead.next_node(), 4U);
     EXPECT_GE(records.lead.next_incarnation(), 10U);
-    for (const std::uint64_t life : {5, 6, 7})
+    for (const std::uint64_t life : {5U, 6U, 7U})
       EXPECT_TRUE(records.fenced.contains(Incarnation(life))) << life;
     EXPECT_FALSE(records.fenced.contains(Incarnation(records.lead.incarnation())));
   }

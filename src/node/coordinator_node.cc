@@ -19,7 +19,7 @@
 namespace gossamer::node {
 namespace {
 
-constexpr std::int64_t kTokenSeconds = 24 * 3600;
+constexpr std::int64_t kTokenSeconds = std::int64_t{24} * 3600;
 constexpr Duration kStandbyAfter{2'000'000'000};  // a coordinator that leads at all does so before
 
 std::vector<std::string> split(const std::string& text) {
@@ -230,13 +230,14 @@ cluster::CoordinatorProcess::Options CoordinatorNode::process_options() const {
 }
 
 Result<void> CoordinatorNode::listen() {
-  auto store = open_store();
-  if (!store.ok()) return store.error();
+  auto opened = open_store();
+  if (!opened.ok()) return opened.error();
+  std::unique_ptr<host::Store> store = *std::move(opened);
   if (options_.anew) {
-    *store = std::make_unique<AnewStore>(
-        *std::move(store), AnewStore::Begin{.step = *options_.anew, .tracks = options_.tracks.size()});
+    const AnewStore::Begin begin{.step = *options_.anew, .tracks = options_.tracks.size()};
+    store = std::make_unique<AnewStore>(std::move(store), begin);
   }
-  own_.shared = (*store)->lead_time().has_value();
+  own_.shared = store->lead_time().has_value();
   network_ = host::make_grpc_network(credentials_.own.credentials, [this](host::NetworkEvent event) {
     const host::EventSource source = host::source_of(event);
     loop_.post(source, [this, event = std::move(event)]() mutable { on_network(std::move(event)); });
@@ -265,8 +266,8 @@ Result<void> CoordinatorNode::listen() {
       return kept;
   }
   cluster::CoordinatorProcess::Options process = process_options();
-  process.keep_every = (*store)->keep_every();
-  process.lead_time = (*store)->lead_time();
+  process.keep_every = store->keep_every();
+  process.lead_time = store->lead_time();
   process.certificates = true;
   process.led_before = own_.led;
   process.watch_links = [this](const net::LinkEvent& event) { log_.link(event, epoch()); };
@@ -276,7 +277,7 @@ Result<void> CoordinatorNode::listen() {
       std::make_unique<cluster::CoordinatorProcess>(std::move(process), *network_, workload_, loop_.now());
   if (options_.make_companion)
     companion_ = std::make_unique<Accompanied>(loop_, *process_, options_.make_companion);
-  store_ = std::make_unique<StoreThread>(std::move(*store), [this](cluster::StoreAnswer answer) {
+  store_ = std::make_unique<StoreThread>(std::move(store), [this](cluster::StoreAnswer answer) {
     loop_.post({}, [this, answer = std::move(answer)]() mutable {
       note_store(answer);
       process_->answered(std::move(answer), loop_.now());

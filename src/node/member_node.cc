@@ -96,7 +96,7 @@ Result<void> MemberNode::resume(const std::optional<cluster::Token>& token) {
   if (!served.ok()) {
     // An old address of the run may belong to something else by now. A wrong new one is a user's mistake.
     const bool elsewhere = old && !others_.empty();
-    if (served.error().kind == ErrorKind::kRefused && !elsewhere) return served;
+    if (served.error().kind == ErrorKind::kRefused && !elsewhere) return served.error();
     log_.remark(LogLevel::kWarning, {}, fmt::format("{}; trying on", served.error().message()));
   }
   membership_ = std::move(*kept);

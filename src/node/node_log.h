@@ -28,12 +28,14 @@
 #include "run/node_host.h"
 #include "run/run_log.h"
 
+// NOLINTBEGIN(readability-identifier-naming): the library's names
 namespace spdlog {
 class logger;
 namespace details {
 class thread_pool;
 }
 }  // namespace spdlog
+// NOLINTEND(readability-identifier-naming)
 
 namespace gossamer::node {
 

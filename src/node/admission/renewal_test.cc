@@ -6,6 +6,7 @@
 namespace gossamer::node {
 namespace {
 
+constexpr std::int64_t kWeekSeconds = std::int64_t{7} * 24 * 3600;
 constexpr double kStart = 1.8e9;
 constexpr double kOneDay = 24 * 3600;
 
@@ -19,7 +20,7 @@ std::string certificate(double now, std::int64_t seconds) {
 // A certificate of seven days is due after three and a half. If nobody answers, attempts are repeated, at
 // most once an hour, until its end: some 80 of them.
 TEST(RenewalTest, LongBeforeTheEnd) {
-  Renewal renewal(certificate(kStart, 7 * 24 * 3600));
+  Renewal renewal(certificate(kStart, kWeekSeconds));
   EXPECT_EQ(renewal.until(), kStart + 7 * kOneDay);
   EXPECT_FALSE(renewal.due(kStart + 3.4 * kOneDay));
   int attempts = 0;
@@ -42,12 +43,12 @@ TEST(RenewalTest, LongBeforeTheEnd) {
 // a half days are left.
 TEST(RenewalTest, AYear) {
   double now = kStart;
-  Renewal renewal(certificate(now, 7 * 24 * 3600));
+  Renewal renewal(certificate(now, kWeekSeconds));
   int renewals = 0;
   for (; now < kStart + 365 * kOneDay; now += 3600) {
     EXPECT_GE(renewal.until() - now, 3.4 * kOneDay);
     if (!renewal.due(now)) continue;
-    renewal = Renewal(certificate(now, 7 * 24 * 3600));
+    renewal = Renewal(certificate(now, kWeekSeconds));
     ++renewals;
   }
   EXPECT_GE(renewals, 100);
@@ -56,7 +57,7 @@ TEST(RenewalTest, AYear) {
 // A machine that slept is due when it wakes. A certificate of seconds is tried each second. What is no
 // certificate is never due.
 TEST(RenewalTest, OtherTimes) {
-  EXPECT_TRUE(Renewal(certificate(kStart, 7 * 24 * 3600)).due(kStart + 5 * kOneDay));
+  EXPECT_TRUE(Renewal(certificate(kStart, kWeekSeconds)).due(kStart + 5 * kOneDay));
   Renewal seconds(certificate(kStart, 20));
   EXPECT_FALSE(seconds.due(kStart + 9));
   EXPECT_TRUE(seconds.due(kStart + 10));

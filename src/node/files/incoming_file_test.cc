@@ -51,7 +51,7 @@ TEST(IncomingFile, AppearsWhole) {
   const auto file = begin(disk, there.file->manifest.id());
   EXPECT_FALSE(file->manifest().has_value());
   ASSERT_TRUE(file->know(there.file->manifest).ok());
-  for (const std::uint64_t chunk : {2, 0, 1}) {
+  for (const std::uint64_t chunk : {2U, 0U, 1U}) {
     EXPECT_FALSE(*disk.exists("/data/train.cache"));
     ASSERT_TRUE(file->write(chunk, there.chunk(chunk)).ok());
   }
@@ -72,7 +72,7 @@ TEST(IncomingFile, GoesOnFromWhatIsThere) {
   {
     const auto file = begin(disk, there.file->manifest.id());
     ASSERT_TRUE(file->know(there.file->manifest).ok());
-    for (const std::uint64_t chunk : {0, 1, 2}) ASSERT_TRUE(file->write(chunk, there.chunk(chunk)).ok());
+    for (const std::uint64_t chunk : {0U, 1U, 2U}) ASSERT_TRUE(file->write(chunk, there.chunk(chunk)).ok());
   }
   ASSERT_TRUE(host::replace_file(disk, "/data/train.cache.incoming/1", "torn").ok());
   const auto again = begin(disk, there.file->manifest.id());

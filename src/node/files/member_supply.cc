@@ -69,7 +69,7 @@ void MemberSupply::verify(const Supply::File& file) {
   const std::string path = supplied_.supply.place_of(file).path;
   auto found = std::make_shared<std::optional<Result<StoredFile>>>();
   aside_([&disk = disk_, path, name = file.name, found] { *found = describe_file(disk, path, name); },
-         [this, file, found](Instant) { verified(file, **std::move(found)); });
+         [this, file, found](Instant) { verified(file, std::move(**found)); });
 }
 
 void MemberSupply::verified(const Supply::File& file, Result<StoredFile> found) {

@@ -78,7 +78,7 @@ class ExchangingNode {
   std::function<bool(const net::Arrived&)> on_other;  // whether it has consumed it
 
  private:
-  void on(net::Arrived arrived) {
+  void on(const net::Arrived& arrived) {
     if (exchange->on(arrived, timeline_.now())) return;
     if (on_other && on_other(arrived)) return;
     node.links->consumed(arrived.receipt, timeline_.now());

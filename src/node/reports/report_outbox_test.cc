@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include "host/sim/disk.h"
@@ -235,8 +236,8 @@ TEST_F(ReportOutboxTest, MemoryIsBounded) {
   run_for(5);
   EXPECT_TRUE(settled());
   ASSERT_EQ(lead_->reports.size(), posted_.size() - told.settled - 1);
-  EXPECT_TRUE(
-      std::equal(lead_->reports.begin(), lead_->reports.end(), posted_.end() - lead_->reports.size()));
+  EXPECT_TRUE(std::equal(lead_->reports.begin(), lead_->reports.end(),
+                         std::prev(posted_.end(), std::ssize(lead_->reports))));
   EXPECT_THAT(lead_->inbox.take_remarks(), ElementsAre(HasSubstr("reports are missing")));
 }
 

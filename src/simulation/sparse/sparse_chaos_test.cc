@@ -37,7 +37,7 @@ TEST(SparseChaos, SeedsHold) {
 // - 499: a snapshot with too few copies counted, while the one before was still there.
 // - 485: two members held a piece, and both gave it.
 TEST(SparseChaos, SeedsThatBrokeHold) {
-  for (const std::uint64_t seed : {303, 499, 485}) {
+  for (const std::uint64_t seed : {303U, 499U, 485U}) {
     const SparseChaosReport report = run_sparse_chaos({.seed = seed,
                                                        .power_off = false,
                                                        .lsh = HashTables::kNone,

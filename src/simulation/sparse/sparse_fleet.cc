@@ -123,7 +123,7 @@ SimMember::Options SparseFleet::new_member() {
                   return problem_.make_job(seed, NodeId(seed));
                 });
           },
-      .watch = [this, seed](SimMember& process) { watch_.saw(process, engine_of(process)); }};
+      .watch = [this](SimMember& process) { watch_.saw(process, engine_of(process)); }};
 }
 
 void SparseFleet::look() {

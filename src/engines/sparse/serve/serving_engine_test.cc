@@ -140,8 +140,8 @@ TEST(ServingEngine, RefusesQuestionsThatNobodyAsks) {
         net_question(epoch, 0, 2, 0, payload_of({0, 2, 1, 3, 0})),
         net_question(epoch, 0, 1, 0, payload_of({0, 1, 60, 0})),
         net_question(epoch, 1, 1, 5, payload_of({0, 0})),
-        net_question(epoch, 1, 1, 0, std::vector<std::byte>(64 * 4)),
-        net_question(epoch, 1, 1, 78, std::vector<std::byte>(64 * 4)),
+        net_question(epoch, 1, 1, 0, std::vector<std::byte>(std::size_t{64} * 4)),
+        net_question(epoch, 1, 1, 78, std::vector<std::byte>(std::size_t{64} * 4)),
     };
   };
   for (std::size_t i = 0; i < make(Epoch()).size(); ++i) {
