@@ -30,8 +30,8 @@ class RealWorld final : public NetworkWorld {
         [this, number](NetworkEvent event) { mailbox_.push({number, std::move(event)}); });
   }
 
-  Endpoint address(const std::string&) const override { return {"127.0.0.1", 0}; }
-  Instant now() const override { return clock_.now(); }
+  [[nodiscard]] Endpoint address(const std::string&) const override { return {"127.0.0.1", 0}; }
+  [[nodiscard]] Instant now() const override { return clock_.now(); }
 
   bool run_until(const std::function<bool()>& done) override {
     const Instant end = clock_.now() + from_seconds(kPatienceSeconds);
@@ -76,8 +76,8 @@ class SimWorld final : public NetworkWorld {
   std::unique_ptr<Network> start(const std::string& process, int authority, NetworkSink sink) override {
     return internet_.attach(process, {authority == kStranger ? "" : process}, std::move(sink));
   }
-  Endpoint address(const std::string& process) const override { return {process, 0}; }
-  Instant now() const override { return timeline_.now(); }
+  [[nodiscard]] Endpoint address(const std::string& process) const override { return {process, 0}; }
+  [[nodiscard]] Instant now() const override { return timeline_.now(); }
 
   bool run_until(const std::function<bool()>& done) override {
     const Instant end = timeline_.now() + from_seconds(kPatienceSeconds);

@@ -97,7 +97,7 @@ void PlainMember::on_event(const cluster::ProcessEvent& event) {
     for (const membership::Holding& held : member()->installed().holdings()) {
       if (NodeId(held.node()) == member()->self().node) copies.push_back(held.thing());
     }
-    return member()->frozen(std::to_string(step_.value), std::move(copies), now());
+    return member()->frozen(std::to_string(step_.value), copies, now());
   }
   if (!std::holds_alternative<cluster::ViewInstalled>(*one)) return;
   step_ = std::max(step_, simulation::resume_of(member()->installed().decision()).value_or(step_));
