@@ -97,12 +97,12 @@ TEST_F(ChangesTest, RestlessMembers) {
   changes_.ready(second, {});
   EXPECT_TRUE(rest(first));
   const auto all = [](NodeId) { return true; };
-  EXPECT_TRUE(changes_.take_restless(all, at(100)).empty()) << "the store has the change not yet";
+  EXPECT_TRUE(changes_.take_restless({all}, at(100)).empty()) << "the store has the change not yet";
   around_.store();
-  EXPECT_TRUE(changes_.take_restless(all, at(29)).empty());
-  EXPECT_TRUE(changes_.take_restless(all, at(30)).empty()) << "nobody rests that could go on";
+  EXPECT_TRUE(changes_.take_restless({all}, at(29)).empty());
+  EXPECT_TRUE(changes_.take_restless({all}, at(30)).empty()) << "nobody rests that could go on";
   EXPECT_TRUE(rest(first));
-  EXPECT_EQ(changes_.take_restless(all, at(60)), std::set{NodeId(11)});
+  EXPECT_EQ(changes_.take_restless({all}, at(60)), std::set{NodeId(11)});
 }
 
 // Claim: a late member is not named while the others lack what it alone has, before the patience is over.
@@ -110,10 +110,10 @@ TEST_F(ChangesTest, ALateMemberIsNeeded) {
   one_of_two_rests();
   const auto all = [](NodeId) { return true; };
   around_.workload.needed = NodeId(11);
-  for (int s = 30; s < 600; ++s) EXPECT_TRUE(changes_.take_restless(all, at(s)).empty()) << s;
-  EXPECT_EQ(changes_.take_restless(all, at(600)), std::set{NodeId(11)});
+  for (int s = 30; s < 600; ++s) EXPECT_TRUE(changes_.take_restless({all}, at(s)).empty()) << s;
+  EXPECT_EQ(changes_.take_restless({all}, at(600)), std::set{NodeId(11)});
   around_.workload.needed.reset();
-  EXPECT_EQ(changes_.take_restless(all, at(601)), std::set{NodeId(11)});
+  EXPECT_EQ(changes_.take_restless({all}, at(601)), std::set{NodeId(11)});
 }
 
 // Claim: a silent member is late, too. It is named if the others can go on without it, and never else.
@@ -121,9 +121,21 @@ TEST_F(ChangesTest, ASilentMemberIsLate) {
   one_of_two_rests();
   const auto first_alone = [](NodeId node) { return node == NodeId(10); };
   around_.workload.needed = NodeId(11);
-  for (int s = 30; s < 2000; ++s) EXPECT_TRUE(changes_.take_restless(first_alone, at(s)).empty()) << s;
+  for (int s = 30; s < 2000; ++s) EXPECT_TRUE(changes_.take_restless({first_alone}, at(s)).empty()) << s;
   around_.workload.needed.reset();
-  EXPECT_EQ(changes_.take_restless(first_alone, at(2000)), std::set{NodeId(11)});
+  EXPECT_EQ(changes_.take_restless({first_alone}, at(2000)), std::set{NodeId(11)});
+}
+
+// Claim: while no member elsewhere is heard, a silent one is not named, whatever the others can do. One that
+// is heard is.
+TEST_F(ChangesTest, ASilentMemberOfOneThatIsCutOff) {
+  one_of_two_rests();
+  const auto first_alone = [](NodeId node) { return node == NodeId(10); };
+  const auto all = [](NodeId) { return true; };
+  for (int s = 30; s < 2000; ++s)
+    EXPECT_TRUE(changes_.take_restless({first_alone, true}, at(s)).empty()) << s;
+  for (int s = 2000; s < 2030; ++s) EXPECT_TRUE(changes_.take_restless({all}, at(s)).empty()) << s;
+  EXPECT_EQ(changes_.take_restless({all, true}, at(2030)), std::set{NodeId(11)});
 }
 
 // Claim: a run with too few members falls short, and goes on with the next one.

@@ -364,9 +364,10 @@ void Coordinator::tick(Instant now) {
     changes_.ready(run_.members.at(node), now);
   }
   changes_.tick(now);
-  // Whether a silent member is dead is for Watch to say.
-  const auto heard = [&](NodeId node) { return Watch::is_heard(run_.members.at(node), now); };
-  const std::set<NodeId> restless = changes_.take_restless(heard, now);
+  const Changes::Hearing hearing{
+      .hears = [&](NodeId node) { return Watch::is_heard(run_.members.at(node), now); },
+      .cut_off = watch_.alone_since(now).has_value()};
+  const std::set<NodeId> restless = changes_.take_restless(hearing, now);
   fence_all({restless.begin(), restless.end()}, "it did not come to rest in time", now);
   fence_contradicting(now);
   if (last_word_ && *last_word_ <= now) last_word_.reset();
