@@ -190,7 +190,8 @@ void Run::look_at_steps() {
   const StepNumber applied = steps();
   if (now >= first_fault_ && !at_first_fault_) at_first_fault_ = applied;
   if (now >= last_fault_end_ && !at_last_fault_end_) at_last_fault_end_ = applied;
-  if (last_step_) report_.standstill = std::max(report_.standstill, now - *last_step_);
+  if (last_step_ && !fleet_.durable().stopping())
+    report_.standstill = std::max(report_.standstill, now - *last_step_);
   if (applied > applied_) last_step_ = now;
   applied_ = applied;
   if (at_last_fault_end_ && !report_.recovery && applied > *at_last_fault_end_ && !fleet_.unsettled())

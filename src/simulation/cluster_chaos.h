@@ -77,7 +77,7 @@ struct ChaosReport {
   std::uint64_t lives = 0;  // of members
   // From the last fault's end until all members serve under one installed view and have applied a step.
   std::optional<Duration> recovery;
-  Duration standstill;  // the longest time without a step, from the first one on
+  Duration standstill;  // the longest time without a step, from the first one until the run is told to end
   double virtual_seconds = 0;
   ChaosProbes probes;
 };
