@@ -153,21 +153,6 @@ std::string absolute_path(const std::string& path) {
   return error ? path : whole.string();
 }
 
-std::string shell_word(const std::string& path) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-=:@,+%";
-  if (!path.empty() && path.find_first_not_of(kPlain) == std::string::npos) return path;
-  std::string word = "'";
-  for (const char c : path) {
-    if (c == '\'') {
-      word += "'\\''";
-    } else {
-      word += c;
-    }
-  }
-  return word + "'";
-}
-
 std::string program_name() { return "gossamer " GOSSAMER_VERSION; }
 
 Result<node::RunAddress> run_address(Context& context, std::string& directory) {

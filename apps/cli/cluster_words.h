@@ -37,9 +37,6 @@ namespace gossamer::cli {
 // Makes a path absolute, so that a run is found again from any working directory.
 [[nodiscard]] std::string absolute_path(const std::string& path);
 
-// The path as one word of a shell's line.
-[[nodiscard]] std::string shell_word(const std::string& path);
-
 // "gossamer 0.1.0", for peers and status.
 [[nodiscard]] std::string program_name();
 

@@ -11,6 +11,7 @@
 #include "apps/cli/cluster_words.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
+#include "base/shell_word.h"
 #include "commands/engine/config_words.h"
 #include "commands/engine/engine_list.h"
 #include "commands/engine/run_request.h"

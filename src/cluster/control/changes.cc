@@ -367,15 +367,14 @@ void Changes::beats(const LedMember& member, const membership::Beat& said, Insta
                    now);
 }
 
-std::set<NodeId> Changes::take_restless(const Hearing& hearing, Instant now) {
+std::set<NodeId> Changes::take_restless(const RestClock::Hearing& hearing, Instant now) {
   const auto next = rest_clock_.next_look();
   if (!next || *next > now) return {};
   std::set<NodeId> awaited;
   for (const auto& [node, record] : run_.view.members()) {
     if (!reports_.contains(node)) awaited.insert(node);
   }
-  RestClock::Late late = rest_clock_.late(awaited, hearing.hears, now);
-  if (hearing.cut_off) std::erase_if(late.nodes, [&](NodeId node) { return !hearing.hears(node); });
+  RestClock::Late late = rest_clock_.late(awaited, hearing, now);
   if (late.nodes.empty()) return {};
   const bool spared = !go_on_without(late.nodes, at_rest(), options_.placement, now);
   if (spared) reach(ControlProbe::kRestlessSpared);

@@ -86,14 +86,9 @@ class Changes {
   void tick(Instant now);
   // A beat, which tells whether the member knows the change, and whether its engine works.
   void beats(const LedMember& member, const membership::Beat& said, Instant now);
-  // What the coordinator hears of its members.
-  struct Hearing {
-    std::function<bool(NodeId)> hears;
-    bool cut_off = false;  // no member elsewhere is heard, so that a silence says nothing
-  };
   // Members of the view that did not come to rest in time (rest_clock.h), if the others can go on without
   // them.
-  [[nodiscard]] std::set<NodeId> take_restless(const Hearing& hearing, Instant now);
+  [[nodiscard]] std::set<NodeId> take_restless(const RestClock::Hearing& hearing, Instant now);
   // Members of the view whose reports contradict those of the others. The change waits until they are fenced.
   [[nodiscard]] std::set<NodeId> take_contradicting() { return std::exchange(contradicting_, {}); }
   // Whether the time is over in which members leave; true once.

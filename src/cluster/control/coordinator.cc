@@ -364,7 +364,7 @@ void Coordinator::tick(Instant now) {
     changes_.ready(run_.members.at(node), now);
   }
   changes_.tick(now);
-  const Changes::Hearing hearing{
+  const RestClock::Hearing hearing{
       .hears = [&](NodeId node) { return Watch::is_heard(run_.members.at(node), now); },
       .cut_off = watch_.alone_since(now).has_value()};
   const std::set<NodeId> restless = changes_.take_restless(hearing, now);

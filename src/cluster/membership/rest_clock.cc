@@ -39,14 +39,13 @@ Instant RestClock::late_from(const Member& member) const {
   return std::min(limit, std::max(member.since, *asked_) + time_);
 }
 
-RestClock::Late RestClock::late(const std::set<NodeId>& awaited, const std::function<bool(NodeId)>& heard,
-                                Instant now) {
+RestClock::Late RestClock::late(const std::set<NodeId>& awaited, const Hearing& hearing, Instant now) {
   Late late;
   if (!look_ || *look_ > now) return late;
   look_ = now + time_;
   for (const NodeId node : awaited) {
     Member& member = members_[node];
-    const bool silent = !heard(node);
+    const bool silent = !hearing.hears(node);
     if (silent != member.silent) member.since = member.limits = now;
     member.silent = silent;
     const Instant from = late_from(member);
@@ -55,6 +54,7 @@ RestClock::Late RestClock::late(const std::set<NodeId>& awaited, const std::func
       continue;
     }
     look_ = std::min(*look_, now + kLookAgain);
+    if (silent && hearing.cut_off) continue;
     late.nodes.insert(node);
     if (!silent && std::max(member.limits, *asked_) + patience_ <= now) late.given_up.insert(node);
   }

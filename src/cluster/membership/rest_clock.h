@@ -6,6 +6,7 @@
 // - It begins anew when the member's link does, and when the member first says that it knows the request.
 // - It begins anew with each sign of work: the CPU time of the engine's work has grown.
 // - It begins anew when a silent member is heard again, and when a member that was heard falls silent.
+// - A silence does not count while no member elsewhere is heard: this process itself may be cut off.
 //
 // A member could stretch its time for ever by such words. So it is late kMostTimes times the time after the
 // request, or after its last silence, if it has not worked. `patience` after that it is given up, whatever it
@@ -48,13 +49,17 @@ class RestClock {
   // The node has lost its life.
   void gone(NodeId node) { members_.erase(node); }
 
+  // What this process hears of its members.
+  struct Hearing {
+    std::function<bool(NodeId)> hears;
+    bool cut_off = false;  // no member elsewhere is heard, so that a silence says nothing
+  };
   struct Late {
     std::set<NodeId> nodes = {};     // they had their time
     std::set<NodeId> given_up = {};  // of them, those that are heard, and had the patience, too
   };
   // Looks at the members that do not rest yet. Names none before next_look().
-  [[nodiscard]] Late late(const std::set<NodeId>& awaited, const std::function<bool(NodeId)>& heard,
-                          Instant now);
+  [[nodiscard]] Late late(const std::set<NodeId>& awaited, const Hearing& hearing, Instant now);
   // When late() may name a member.
   [[nodiscard]] std::optional<Instant> next_look() const { return look_; }
 

@@ -20,7 +20,7 @@ class RestClockTest : public testing::Test {
     return look(awaited, seconds, silent).nodes;
   }
   RestClock::Late look(const std::set<NodeId>& awaited, double seconds, NodeId silent = NodeId(0)) {
-    return clock_.late(awaited, [&](NodeId node) { return node != silent; }, rest_at(seconds));
+    return clock_.late(awaited, {[&](NodeId node) { return node != silent; }}, rest_at(seconds));
   }
   void ask(double seconds) {
     clock_.begin();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/printable.h"
+#include "base/shell_word.h"
 #include "json/read_json.h"
 #include "learn/text/words.h"
 
@@ -17,6 +18,7 @@ namespace gossamer::commands {
 namespace {
 
 constexpr std::string_view kLabelMark = "__label__";
+constexpr std::string_view kQuotes = "'\"\\";  // they end a word of a command, or begin another
 constexpr std::string_view kDigits = "0123456789";
 
 // Formats of bytes, by their first ones.
@@ -27,8 +29,8 @@ struct ByteFormat {
 };
 constexpr std::array<ByteFormat, 6> kByteFormats = {
     {{"PAR1", "Parquet",
-      "python3 -c 'import pandas; pandas.read_parquet(\"{}\").to_json(\"NEW.jsonl\", orient=\"records\", "
-      "lines=True)'"},
+      "python3 -c 'import pandas, sys; pandas.read_parquet(sys.argv[1]).to_json(\"NEW.jsonl\", "
+      "orient=\"records\", lines=True)' {}"},
      {"PK\x03\x04", "a zip archive", "unzip -p {} > NEW.jsonl"},
      {"BZh", "bzip2", "bzip2 -dc {} | gzip > NEW.gz"},
      {"\xFD"
@@ -37,10 +39,9 @@ constexpr std::array<ByteFormat, 6> kByteFormats = {
      {"\xFF\xFE", "UTF-16 text", "iconv -f utf-16 -t utf-8 {} > NEW.jsonl"},
      {"\xFE\xFF", "UTF-16 text", "iconv -f utf-16 -t utf-8 {} > NEW.jsonl"}}};
 
-// A path as a word of a shell's line. Bytes that no terminal should get are shown.
-std::string word(const std::string& path) {
-  const std::string shown = visible(path);
-  return shown.find_first_of(" '\"$&|;<>()*?\\") == std::string::npos ? shown : "\"" + shown + "\"";
+// A path as an argument of a command, which must not take it for a flag.
+std::string argument(const std::string& path) {
+  return shell_word(path.starts_with('-') ? "./" + path : path);
 }
 
 Error refuse(const std::string& path, std::string_view format, std::string convert) {
@@ -111,7 +112,7 @@ std::pair<std::string, std::string> likely(const std::vector<std::string>& names
 Error table(std::string_view line, char separator, const std::string& path) {
   std::vector<std::string> cells = cells_of(line, separator);
   for (std::string& cell : cells) {
-    std::erase_if(cell, [](char c) { return c == '\'' || c == '\\'; });
+    std::erase_if(cell, [](char c) { return kQuotes.find(c) != std::string_view::npos; });
     cell = visible(cell);
   }
   const auto [text, labels] = likely(cells);
@@ -123,7 +124,7 @@ Error table(std::string_view line, char separator, const std::string& path) {
       path, name,
       fmt::format("python3 -c 'import csv, json, sys; [print(json.dumps({{\"text\": r[\"{}\"], \"labels\": "
                   "[r[\"{}\"]]}})) for r in csv.DictReader(sys.stdin{})]' < {} > NEW.jsonl",
-                  text, labels, delimiter, word(path)));
+                  text, labels, delimiter, argument(path)));
 }
 
 Error marked_labels(const std::string& path) {
@@ -132,7 +133,7 @@ Error marked_labels(const std::string& path) {
       fmt::format("python3 -c 'import json, sys; [print(json.dumps({{\"text\": \" \".join(w for w in "
                   "l.split() if not w.startswith(\"__label__\")), \"labels\": [w[9:] for w in l.split() if "
                   "w.startswith(\"__label__\")]}})) for l in sys.stdin]' < {} > NEW.jsonl",
-                  word(path)));
+                  argument(path)));
 }
 
 }  // namespace
@@ -140,14 +141,14 @@ Error marked_labels(const std::string& path) {
 std::optional<Error> other_format(std::string_view begin, const std::string& path) {
   for (const ByteFormat& one : kByteFormats) {
     if (begin.starts_with(one.begin))
-      return refuse(path, one.name, fmt::format(fmt::runtime(one.convert), word(path)));
+      return refuse(path, one.name, fmt::format(fmt::runtime(one.convert), argument(path)));
   }
   constexpr std::string_view kMark = "\xef\xbb\xbf";
   if (begin.starts_with(kMark)) begin.remove_prefix(kMark.size());
   const std::size_t first = begin.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return std::nullopt;
   if (begin[first] == '[')
-    return refuse(path, "a JSON array", fmt::format("jq -c '.[]' {} > NEW.jsonl", word(path)));
+    return refuse(path, "a JSON array", fmt::format("jq -c '.[]' {} > NEW.jsonl", argument(path)));
   if (begin[first] == '{') return std::nullopt;
   // A blank before the pairs of XMLC text means that there is no label.
   const std::size_t line_begin = begin.find_last_of("\r\n", first);
@@ -165,11 +166,14 @@ std::optional<std::string> rename_keys(std::string_view line, const std::string&
   const nlohmann::ordered_json json = read_json<nlohmann::ordered_json>(line);
   if (!json.is_object() || json.contains("text") || json.contains("features")) return std::nullopt;
   std::vector<std::string> names;
-  for (const auto& [key, value] : json.items()) names.push_back(visible(key));
+  for (const auto& [key, value] : json.items()) {
+    if (key.find_first_of(kQuotes) != std::string::npos || visible(key) != key) continue;  // no shell's word
+    names.push_back(key);
+  }
   if (names.empty()) return std::nullopt;
   const auto [text, labels] = likely(names);
   return fmt::format(R"(jq -c '{{text: .["{}"], labels: .["{}"]}}' {} > NEW.jsonl)", text, labels,
-                     word(path));
+                     argument(path));
 }
 
 }  // namespace gossamer::commands

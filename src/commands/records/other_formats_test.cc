@@ -45,7 +45,17 @@ TEST(OtherFormat, ConvertsByLikelyColumns) {
   EXPECT_THAT(fix("q\tkind\n"), HasSubstr("\"text\": r[\"q\"], \"labels\": [r[\"kind\"]]"));
   EXPECT_THAT(fix("q\tkind\n"), HasSubstr("delimiter=\"\\t\""));
   EXPECT_THAT(fix("a'b;c\n"), HasSubstr("r[\"ab\"]"));
-  EXPECT_THAT(fix("a,b\n"), HasSubstr("< \"a file.csv\" > NEW.jsonl"));
+  EXPECT_THAT(fix("a,b\n"), HasSubstr("< 'a file.csv' > NEW.jsonl"));
+}
+
+// Claim: whatever a file is called and its columns say, a shell gets one word for each.
+TEST(OtherFormat, GivesAShellWords) {
+  EXPECT_THAT(other_format("PAR1", "a$(x).parquet")->fix, HasSubstr("lines=True)' 'a$(x).parquet'"));
+  EXPECT_THAT(other_format("BZh", "-c")->fix, HasSubstr("bzip2 -dc ./-c |"));
+  EXPECT_THAT(other_format("a'\\b,c\n", "f")->fix, HasSubstr("r[\"ab\"]"));
+  EXPECT_EQ(rename_keys(R"({"a'b": 1, "q": "a", "r\"": 1})", "f"),
+            R"(jq -c '{text: .["q"], labels: .["q"]}' f > NEW.jsonl)");
+  EXPECT_FALSE(rename_keys(R"({"a'b": 1})", "f"));
 }
 
 // Claim: JSON lines of other keys get a command that names their keys. Records do not.

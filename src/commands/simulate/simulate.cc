@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/shell_word.h"
 
 namespace gossamer::commands {
 namespace {
@@ -91,15 +92,6 @@ void run_block(const run::NodeHost& host, const SimulateRequest& request, std::u
   });
 }
 
-std::string quoted(const std::string& word) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:@%+";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 std::string also(const std::vector<SimulateResult::Violation>& first) {
   std::vector<std::uint64_t> seeds;
   for (std::size_t i = 1; i < first.size(); ++i) seeds.push_back(first[i].seed);
@@ -146,8 +138,8 @@ SimulateResult simulate(const run::NodeHost& host, const SimulateRequest& reques
 }
 
 std::string replay_command(const SimulateRequest& request, std::uint64_t seed) {
-  std::string command = "gossamer simulate " + quoted(request.name);
-  for (const std::string& word : request.words) command += " " + quoted(word);
+  std::string command = "gossamer simulate " + shell_word(request.name);
+  for (const std::string& word : request.words) command += " " + shell_word(word);
   return command + fmt::format(" --seed {} --trace", seed);
 }
 
