@@ -20,7 +20,7 @@ QuestionId SimQuestions::ask(const Endpoint& to, Question question) {
   end_after(question.timeout, id, no_answer(where, question.method, question.timeout));
   auto connection = std::make_shared<SimConnection>();
   connection->question = std::move(question);
-  outgoing_[id] = {.connection = network_.open(to, std::move(connection)), .where = where};
+  outgoing_[id] = {.connection = network_.open(to, connection), .where = where};
   by_connection_[outgoing_[id].connection] = id;
   return id;
 }
