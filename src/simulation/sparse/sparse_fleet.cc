@@ -85,7 +85,8 @@ SparseFleet::SparseFleet(const TinyProblem& problem, const Options& options)
               .defect = options.defect,
               .trace = options.trace,
               .others = options.others,
-              .new_member = [this] { return new_member(); }}),
+              .new_member = [this] { return new_member(); },
+              .misbehave = options.misbehave}),
       watch_(fleet_, {.copies = options.copies, .trace = options.trace}) {
   for (std::size_t i = 0; i < options.first_members; ++i) join();
   look();
@@ -110,20 +111,26 @@ std::string SparseFleet::join() {
 
 SimMember::Options SparseFleet::new_member() {
   const std::uint64_t seed = ++joined_;
-  return {
-      .driver = options_.driver,
-      .memory_bytes = options_.memory_bytes,
-      .longest_work = options_.longest_work,
-      .shortest_work = options_.shortest_work,
-      .make_engine =
-          [this, seed](cluster::MemberProcess& process) {
-            return std::make_unique<FleetEngine>(
-                process,
-                [this, seed](const std::string&) -> Result<std::shared_ptr<const sparse_engine::FleetJob>> {
-                  return problem_.make_job(seed, NodeId(seed));
-                });
-          },
-      .watch = [this](SimMember& process) { watch_.saw(process, engine_of(process)); }};
+  return {.driver = options_.driver,
+          .memory_bytes = options_.memory_bytes,
+          .longest_work = options_.longest_work,
+          .shortest_work = options_.shortest_work,
+          .make_engine =
+              [this, seed](cluster::MemberProcess& process) {
+                TinyProblem::Falsify falsify;
+                if (options_.falsify) {
+                  falsify = [this, &process](Slices& given) {
+                    if (process.member() != nullptr) options_.falsify(process.member()->self(), given);
+                  };
+                }
+                return std::make_unique<FleetEngine>(
+                    process,
+                    [this, seed, falsify = std::move(falsify)](
+                        const std::string&) -> Result<std::shared_ptr<const sparse_engine::FleetJob>> {
+                      return problem_.make_job(seed, NodeId(seed), falsify);
+                    });
+              },
+          .watch = [this](SimMember& process) { watch_.saw(process, engine_of(process)); }};
 }
 
 void SparseFleet::look() {

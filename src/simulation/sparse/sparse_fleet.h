@@ -44,6 +44,10 @@ class SparseFleet final {
     Duration freeze_time = from_seconds(30);
     cluster::Defect defect = cluster::Defect::kNone;
     TimedTrace trace = {};
+    // Changes what a life sends to others in an exchange.
+    std::function<void(net::PeerId, Slices& sent)> falsify = {};
+    // Carries out kHostile.
+    std::function<void(SimMember&, const Fault&)> misbehave = {};
     // Gets messages that arrive at the leader on channels other than the coordinator's.
     std::function<void(const net::Arrived&)> others = {};
   };

@@ -163,11 +163,13 @@ sparse_engine::CheckpointedRun TinyProblem::run() const {
   return {.network = shape_.network, .moments = kMoments, .fingerprint = "tiny"};
 }
 
-std::shared_ptr<const sparse_engine::FleetJob> TinyProblem::make_job(std::uint64_t seed, NodeId node) const {
+std::shared_ptr<const sparse_engine::FleetJob> TinyProblem::make_job(std::uint64_t seed, NodeId node,
+                                                                     Falsify falsify) const {
   auto owned = std::make_shared<OwnedJob>(shape_, options_, labels_, seed);
   sparse_engine::FleetJob* const job = &owned->job;
   job->checkpoints = checkpoints_of(options_, run(), shape_, node);
   job->start = start_;
+  job->falsify = std::move(falsify);
   if (start_ > StepNumber()) {
     job->restore = [disk = options_.disk, run = run(), count = labels_.count,
                     step = start_](sparse::Network& part) -> Result<void> {

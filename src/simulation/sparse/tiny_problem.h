@@ -15,6 +15,7 @@
 
 #include "base/ids.h"
 #include "base/probe.h"
+#include "base/slice.h"
 #include "engines/sparse/config/config.h"
 #include "engines/sparse/fleet/fleet_checkpoint.h"
 #include "engines/sparse/fleet/step/fleet_defect.h"
@@ -86,9 +87,11 @@ class TinyProblem {
   };
   explicit TinyProblem(Options options);
 
+  using Falsify = std::function<void(Slices& sent)>;  // FleetJob::falsify
   // A job of its own, as another machine would make it. A job with checkpoints writes them as `node`.
   [[nodiscard]] std::shared_ptr<const sparse_engine::FleetJob> make_job(std::uint64_t seed = 1,
-                                                                        NodeId node = NodeId(1)) const;
+                                                                        NodeId node = NodeId(1),
+                                                                        Falsify falsify = {}) const;
   [[nodiscard]] const sparse_engine::FleetShape& shape() const { return shape_; }
   [[nodiscard]] std::uint64_t steps() const { return options_.steps; }
   [[nodiscard]] const data::InMemoryDataset& test_records() const { return test_records_; }

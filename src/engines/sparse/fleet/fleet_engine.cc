@@ -40,6 +40,7 @@ void FleetEngine::prepared(Instant now) {
 void FleetEngine::arrived(const net::Arrived& event, Instant now) {
   const std::uint32_t channel = event.message.channel;
   if (channel == kQueryChannel) {
+    if (const auto wrong = LeadQuestions::objection(event)) return member().blame(event.from, *wrong, now);
     life_->questions.on(event);
     return answer();
   }
@@ -50,6 +51,7 @@ void FleetEngine::want(Doing doing, Work work) {
   CHECK(doing_ == Doing::kNothing, static_cast<int>(doing_));
   doing_ = doing;
   at_ = life_->bench;
+  if (life_->look) life_->upkeep.push_back(std::exchange(life_->look, {}));
   if (life_->upkeep.empty()) {
     wanted_ = std::move(work);
     return;
@@ -69,27 +71,53 @@ void FleetEngine::worked(Instant now) {
   if (!lives()) return;
   if (life_->bench != at) return prepare(now);
   if (done == Doing::kPreparing && !at->job.ok()) return fail(at->job.error(), now);
-  if (!at->taken.ok()) return fail(at->taken.error(), now);
   if (!at->delivered.ok()) return fail(at->delivered.error(), now);
+  if (!at->taken.ok()) return given_in_vain(now);
+  const bool looked = std::exchange(at->looked, std::nullopt).has_value();
+  computed(done, *at, now);
+  if (looked && lives()) store_snapshot(now);
+  if (life_ == nullptr) return;
+  if (life_->look && doing_ == Doing::kNothing) want(Doing::kLooking, [] {});
+  answer();
+  if (life_->must_report && doing_ == Doing::kNothing) report(now);
+}
+
+void FleetEngine::computed(Doing done, FleetWorkbench& at, Instant now) {
   switch (done) {
     case Doing::kNothing: break;
     case Doing::kPreparing: prepared(now); break;
     case Doing::kRecovering: advance(FleetEvent::kStageComputed, now); break;
     case Doing::kSnapshot:
       advance(FleetEvent::kSnapshotCut, now);
-      at->deltas.clear();
+      at.deltas.clear();
       break;
     case Doing::kStepping: round_done(now); break;
     case Doing::kAhead:
+    case Doing::kLooking:
     case Doing::kSaving: go_on(now); break;
     case Doing::kDelivering: open_to_questions(now); break;
     case Doing::kAnswering:
-      if (at_work()) life_->questions.give(std::move(at->answer), now);
+      if (at_work()) life_->questions.give(std::move(at.answer), now);
       break;
   }
-  if (life_ == nullptr) return;
-  answer();
-  if (life_->must_report && doing_ == Doing::kNothing) report(now);
+}
+
+// What came is not applied. If another member gave it, that one is to blame. The view will change: either it
+// is fenced, or the two have lost their link.
+void FleetEngine::given_in_vain(Instant now) {
+  const Error error = std::exchange(life_->bench->taken, {}).error();
+  const auto giver = std::exchange(life_->bench->giver, std::nullopt);
+  if (!giver || *giver == life_->rank) return fail(error, now);
+  blame(*giver, error, now);
+  if (lives() && life_->must_report && doing_ == Doing::kNothing) report(now);
+}
+
+// A member that is not in the view any more needs no blame.
+void FleetEngine::blame(std::size_t rank, const Error& error, Instant now) {
+  reach(FleetProbe::kGivenInVain);
+  const auto view = exchange_view(member().view(), *life_->layout, life_->installed);
+  if (view) member().blame(view->members[rank], error, now);
+  if (life_ != nullptr) advance(FleetEvent::kLost, now);
 }
 
 // All changes of a life's state.
@@ -157,6 +185,7 @@ void FleetEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
   for (cluster::CollectiveEvent& event : events) {
     if (failure() || life_ == nullptr) return;
     if (auto* const send = std::get_if<cluster::Send>(&event)) {
+      if (life_->job->falsify && !send->message.payload.empty()) life_->job->falsify(send->message.payload);
       life_->exchanges.send(std::move(*send), now);
     } else if (auto* const completed = std::get_if<cluster::Completed>(&event)) {
       if (at_work()) exchanged(life_->exchanges.name_of(completed->id), std::move(completed->result), now);

@@ -68,6 +68,7 @@ struct FleetLife {
   FleetState state = FleetState::kPreparing;
   FleetWorkbenchRef bench = std::make_shared<FleetWorkbench>();
   std::vector<std::function<void(FleetWorkbench&)>> upkeep = {};  // to be run before the next Work
+  std::function<void(FleetWorkbench&)> look = {};                 // likewise, unless the view changes first
   FleetExchanges exchanges;
   FleetReporter reporter;
   LeadQuestions questions;
@@ -145,6 +146,7 @@ class FleetEngine final : public engine::MemberEngine {
     kPreparing,
     kRecovering,
     kSnapshot,
+    kLooking,
     kStepping,
     kAhead,
     kSaving,
@@ -160,6 +162,7 @@ class FleetEngine final : public engine::MemberEngine {
   void prepare(Instant now);
   void prepared(Instant now);
   void want(Doing doing, Work work);
+  void computed(Doing done, FleetWorkbench& at, Instant now);
   void advance(FleetEvent event, Instant now);
   void act(FleetAction action, Instant now);
   [[nodiscard]] bool at_work() const;
@@ -173,10 +176,11 @@ class FleetEngine final : public engine::MemberEngine {
   // Changes of the view.
   void freeze(Instant now) override { advance(FleetEvent::kFrozen, now); }
   void install(Instant now) override;
+  void given_in_vain(Instant now);
+  void blame(std::size_t rank, const Error& error, Instant now);
   void lost(net::PeerId peer, Instant now) override { carry_out(life_->exchanges.lost(peer), now); }
   void rest(Instant now);
   void report(Instant now);
-  [[nodiscard]] std::optional<cluster::ExchangeView> exchange_view() const;
   void begin_recovery(Instant now);
   void compute_stage(Instant now);
   void take_stage(Instant now);
@@ -194,6 +198,8 @@ class FleetEngine final : public engine::MemberEngine {
   void begin_snapshot();
   void give_snapshot(Instant now);
   void snapshot_exchanged(std::uint64_t part, std::vector<Slices> got, Instant now);
+  void store_snapshot(Instant now);
+  void snapshot_stored(Instant now);
   [[nodiscard]] bool checkpoint_due() const;
   void save_checkpoint();
 

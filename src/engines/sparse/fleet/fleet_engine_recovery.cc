@@ -14,6 +14,7 @@ namespace gossamer::sparse_engine {
 void FleetEngine::rest(Instant now) {
   life_->reporter.watch().frozen(now);
   life_->must_report = true;
+  life_->look = {};
   life_->questions.close();
   // Late messages of the old epoch are dropped. Messages of the next epoch are kept.
   carry_out(life_->exchanges.lost(member().self()), now);
@@ -33,11 +34,9 @@ void FleetEngine::report(Instant now) {
   sparse_fleet::Report report;
   report.set_applied(life_->applied.value);
   if (life_->part) write_part(*life_->part, *report.mutable_part());
-  std::vector<std::uint64_t> shards;  // shards with a copy here: best computed anew here
+  std::vector<std::uint64_t> shards;  // with a copy here: best computed anew here
   if (life_->layout) {
-    for (const PieceId& piece : snapshots.kept_by(life_->rank)) {
-      if (piece.layer == life_->job->shape.layers()) shards.push_back(piece.index);
-    }
+    shards = snapshots.shards_kept(life_->rank, life_->job->shape);
     snapshots.report(life_->rank, report);
   }
   member().frozen(report.SerializeAsString(), shards, now);
@@ -63,19 +62,8 @@ void FleetEngine::install(Instant now) {
   life_->stages = recovery_stages(life_->plan, life_->job->shape.layers());
   life_->reporter.begin_layout(epoch, *life_->layout, life_->plan, now);
   // If the member's view is newer than the installed one, the next freeze is already under way.
-  if (member().view().epoch() == epoch && exchange_view()) advance(FleetEvent::kInstalled, now);
-}
-
-// Nothing: not all members of the layout are in the view.
-std::optional<cluster::ExchangeView> FleetEngine::exchange_view() const {
-  const auto& members = member().view().members();
-  cluster::ExchangeView view{.epoch = life_->installed, .members = {}};
-  for (const LayoutMember& one : life_->layout->members) {
-    const auto record = members.find(one.node);
-    if (record == members.end()) return std::nullopt;
-    view.members.push_back(cluster::peer_of(record->second));
-  }
-  return view;
+  if (member().view().epoch() == epoch && exchange_view(member().view(), *life_->layout, epoch))
+    advance(FleetEvent::kInstalled, now);
 }
 
 void FleetEngine::begin_recovery(Instant now) {
@@ -84,7 +72,8 @@ void FleetEngine::begin_recovery(Instant now) {
   life_->bench->got.clear();
   life_->bench->recovery =
       std::make_unique<Recovery>(*life_->bench->learner, *life_->bench->vault, *life_->layout, life_->rank);
-  carry_out(life_->exchanges.install(exchange_view().value(), lane_of_steps(*life_->job, *life_->layout)),
+  carry_out(life_->exchanges.install(exchange_view(member().view(), *life_->layout, life_->installed).value(),
+                                     lane_of_steps(*life_->job, *life_->layout)),
             now);
   if (life_ != nullptr && at_work()) compute_stage(now);
 }

@@ -9,8 +9,7 @@
 namespace gossamer::sparse_engine {
 
 void FleetEngine::go_on(Instant now) {
-  const bool steps = at_work() && life_->state != FleetState::kRecovering;
-  if (!steps || doing_ != Doing::kNothing) return;
+  if (!at_work() || life_->state == FleetState::kRecovering || doing_ != Doing::kNothing) return;
   advance(life_->rounds->order().idle() ? due() : FleetEvent::kFree, now);
 }
 
@@ -88,10 +87,11 @@ void FleetEngine::snapshot() {
 // A new member has applied nothing until it holds something.
 void FleetEngine::begin_snapshot() {
   const bool recovering = life_->bench->recovery != nullptr;
-  std::vector<Pieces> keeps;
-  for (const LayoutMember& one : life_->layout->members) keeps.push_back(one.copies_after);
-  if (recovering) keeps = life_->plan.keeps;
-  life_->snapshots.begin(recovering ? life_->layout->resume : life_->applied, std::move(keeps));
+  const FleetShape& shape = life_->job->shape;
+  life_->snapshots.begin(recovering ? life_->layout->resume : life_->applied,
+                         recovering ? snapshot_before_moves(*life_->layout, life_->plan, shape)
+                                    : snapshot_of(*life_->layout, shape),
+                         life_->rank);
   want(Doing::kSnapshot, delta_work(life_->bench, life_->snapshots));
 }
 
@@ -102,9 +102,32 @@ void FleetEngine::give_snapshot(Instant now) {
   if (life_ != nullptr && life_->bench->recovery == nullptr) go_on(now);
 }
 
+// A member says that it has a snapshot only when it has looked. Otherwise copies would count that it cannot
+// take.
 void FleetEngine::snapshot_exchanged(std::uint64_t part, std::vector<Slices> got, Instant now) {
-  auto next = life_->snapshots.exchanged(part, std::move(got), life_->rank, life_->job->defect);
-  if (next) return exchange(next->name, next->operation, std::move(next->given), now);
+  FleetSnapshots& snapshots = life_->snapshots;
+  if (part == FleetSnapshots::kStored) return snapshot_stored(now);
+  if (part == FleetSnapshots::kDeltas) {
+    life_->look = look_work(snapshots.take(std::move(got)));
+    if (doing_ == Doing::kNothing) want(Doing::kLooking, [] {});
+    return;
+  }
+  auto next = snapshots.sized(got, *life_->job, life_->rank);
+  if (const auto* const wrong = std::get_if<FleetSnapshots::WrongGift>(&next))
+    return blame(wrong->rank, wrong->error, now);
+  auto& deltas = std::get<FleetSnapshots::Giving>(next);
+  exchange(deltas.name, deltas.operation, std::move(deltas.given), now);
+}
+
+// It also counts if the view begins to change meanwhile.
+void FleetEngine::store_snapshot(Instant now) {
+  auto stored = life_->snapshots.store();
+  if (!at_work()) return;
+  if (life_->job->defect == FleetDefect::kEarlyForget) return snapshot_stored(now);
+  exchange(stored.name, stored.operation, std::move(stored.given), now);
+}
+
+void FleetEngine::snapshot_stored(Instant now) {
   ++counters_.snapshots;
   life_->upkeep.push_back(keep_work(life_->snapshots.complete()));
   advance(FleetEvent::kSnapshotStored, now);

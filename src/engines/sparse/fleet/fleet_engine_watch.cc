@@ -6,8 +6,7 @@
 namespace gossamer::sparse_engine {
 
 std::optional<StepNumber> FleetEngine::step() const {
-  if (life_ == nullptr || !life_->part) return std::nullopt;
-  return life_->applied;
+  return life_ != nullptr && life_->part ? std::optional(life_->applied) : std::nullopt;
 }
 
 std::optional<sparse::NetworkPart> FleetEngine::part() const {

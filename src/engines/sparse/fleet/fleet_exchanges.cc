@@ -66,6 +66,17 @@ host::Lane lane_of_steps(const FleetJob& job, const Layout& layout) {
   return host::Lane::kControl;
 }
 
+std::optional<cluster::ExchangeView> exchange_view(const cluster::View& view, const Layout& layout,
+                                                   Epoch epoch) {
+  cluster::ExchangeView exchange{.epoch = epoch, .members = {}};
+  for (const LayoutMember& one : layout.members) {
+    const auto record = view.members().find(one.node);
+    if (record == view.members().end()) return std::nullopt;
+    exchange.members.push_back(cluster::peer_of(record->second));
+  }
+  return exchange;
+}
+
 FleetExchanges::Events FleetExchanges::install(const cluster::ExchangeView& view, host::Lane lane) {
   Events events;
   steps_.install(view, {}, events);

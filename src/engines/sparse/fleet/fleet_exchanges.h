@@ -7,13 +7,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/ids.h"
 #include "base/slice.h"
 #include "base/time.h"
 #include "cluster/collective/collectives.h"
+#include "cluster/collective/view.h"
 #include "cluster/control/member_process.h"
+#include "cluster/control/view.h"
 #include "engines/sparse/fleet/recovery/recovery.h"
 #include "engines/sparse/fleet/recovery/recovery_plan.h"
 #include "engines/sparse/fleet/step/fleet_job.h"
@@ -54,6 +57,9 @@ inline constexpr std::uint64_t kSnapshotExchanges = 3;
 
 // The lane of the steps' messages in a layout.
 [[nodiscard]] host::Lane lane_of_steps(const FleetJob& job, const Layout& layout);
+// The members of the layout, of this epoch. Nothing: not all of them are in the view.
+[[nodiscard]] std::optional<cluster::ExchangeView> exchange_view(const cluster::View& view,
+                                                                 const Layout& layout, Epoch epoch);
 
 class FleetExchanges {
  public:

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/sparse/fleet/fleet_snapshots.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <iterator>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "base/check.h"
 #include "base/probe.h"
+#include "engines/sparse/fleet/recovery/vault.h"
 #include "engines/sparse/fleet/step/layout_message.h"
 
 namespace gossamer::sparse_engine {
@@ -37,9 +41,13 @@ bool FleetSnapshots::all_kept(const Layout& layout) const {
   return true;
 }
 
-void FleetSnapshots::begin(StepNumber step, std::vector<Pieces> keeps) {
+void FleetSnapshots::begin(StepNumber step, SnapshotPlan plan, std::size_t me) {
   CHECK(!snapshot_);
-  snapshot_ = Snapshot{.step = step, .keeps = std::move(keeps)};
+  snapshot_ = Snapshot{.step = step, .keeps = std::move(plan.keeps)};
+  for (const Pieces& has : plan.held) {
+    Pieces& gets = snapshot_->gets.emplace_back();
+    std::ranges::set_intersection(has, snapshot_->keeps[me], std::inserter(gets, gets.end()));
+  }
 }
 
 FleetSnapshots::Giving FleetSnapshots::cut(const std::vector<Slices>& deltas) {
@@ -55,37 +63,56 @@ FleetSnapshots::Giving FleetSnapshots::cut(const std::vector<Slices>& deltas) {
           .given = {Slice::copy_of(std::as_bytes(std::span(snapshot_->sizes)))}};
 }
 
-std::optional<FleetSnapshots::Giving> FleetSnapshots::exchanged(std::uint64_t part, std::vector<Slices> got,
-                                                                std::size_t rank, FleetDefect defect) {
-  const std::size_t members = snapshot_->keeps.size();
-  Giving next{.name = {.kind = ExchangeName::Kind::kSnapshot, .step = snapshot_->step, .round = part + 1},
-              .operation = {},
-              .given = {}};
-  if (part == kSizes) {
-    next.operation = {.kind = cluster::OperationKind::kAllToAll, .parts = snapshot_->sizes, .from = {}};
-    std::vector<std::uint64_t> sizes(members);
-    for (const Slices& one : got) {
-      copy_front(one, std::as_writable_bytes(std::span(sizes)));
-      next.operation.from.push_back(sizes[rank]);
+FleetSnapshots::Giving FleetSnapshots::next(Part part) const {
+  return {.name = {.kind = ExchangeName::Kind::kSnapshot, .step = snapshot_->step, .round = part},
+          .operation = {},
+          .given = {}};
+}
+
+std::variant<FleetSnapshots::Giving, FleetSnapshots::WrongGift> FleetSnapshots::sized(
+    const std::vector<Slices>& got, const FleetJob& job, std::size_t me) {
+  Giving deltas = next(kDeltas);
+  deltas.operation = {.kind = cluster::OperationKind::kAllToAll, .parts = snapshot_->sizes, .from = {}};
+  std::vector<std::uint64_t> sizes(got.size());
+  for (std::size_t rank = 0; rank < got.size(); ++rank) {
+    copy_front(got[rank], std::as_writable_bytes(std::span(sizes)));
+    const std::uint64_t most = Vault::most_bytes(job, snapshot_->gets[rank]);
+    if (sizes[me] > most) {
+      return WrongGift{rank, Error{.kind = ErrorKind::kBadData,
+                                   .where = "a snapshot",
+                                   .what = "a member would give more than it holds",
+                                   .got = fmt::format("{} bytes", sizes[me]),
+                                   .expected = fmt::format("at most {}", most),
+                                   .fix = "look whether all nodes run the same version"}};
     }
-    next.given = std::move(snapshot_->given);
-    return next;
+    deltas.operation.from.push_back(sizes[me]);
   }
-  if (part == kStored) return std::nullopt;
-  snapshot_->got = std::move(got);
+  deltas.given = std::move(snapshot_->given);
+  return deltas;
+}
+
+FleetSnapshots::Giving FleetSnapshots::store() {
   snapshot_->stored = true;
-  if (defect == FleetDefect::kEarlyForget) return std::nullopt;
-  next.operation = {.kind = cluster::OperationKind::kAllGather,
-                    .parts = std::vector<std::uint64_t>(members, 1),
-                    .from = {}};
-  next.given = {Slice::of(std::string(1, '\0'))};
-  return next;
+  Giving stored = next(kStored);
+  stored.operation = {.kind = cluster::OperationKind::kAllGather,
+                      .parts = std::vector<std::uint64_t>(snapshot_->keeps.size(), 1),
+                      .from = {}};
+  stored.given = {Slice::of(std::string(1, '\0'))};
+  return stored;
 }
 
 FleetSnapshots::Snapshot FleetSnapshots::complete() {
   Snapshot snapshot = *std::exchange(snapshot_, std::nullopt);
   known_ = {.step = snapshot.step, .kept = snapshot.keeps};
   return snapshot;
+}
+
+std::vector<std::uint64_t> FleetSnapshots::shards_kept(std::size_t rank, const FleetShape& shape) const {
+  std::vector<std::uint64_t> shards;
+  for (const PieceId& piece : kept_by(rank)) {
+    if (piece.layer == shape.layers()) shards.push_back(piece.index);
+  }
+  return shards;
 }
 
 void FleetSnapshots::report(std::size_t rank, sparse_fleet::Report& report) const {

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,29 +32,44 @@ Layout two_members() {
 std::vector<Pieces> keeps_of(const Layout& layout) {
   return {layout.members[0].copies_after, layout.members[1].copies_after};
 }
+std::vector<Pieces> held_of() { return {{kOne}, {kOther}}; }
+const simulation::TinyProblem& tiny() {
+  static const simulation::TinyProblem problem({});
+  return problem;
+}
 Slices text(const std::string& bytes) { return bytes.empty() ? Slices() : Slices{Slice::of(bytes)}; }
 
 // Both members, and the snapshot before step 4 up to the moment when each has stored it.
 struct Pair {
   explicit Pair(const Layout& layout) {
-    for (FleetSnapshots& one : members) {
-      EXPECT_FALSE(one.take_up(layout));
-      one.begin(StepNumber(4), keeps_of(layout));
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      EXPECT_FALSE(members[rank].take_up(layout));
+      members[rank].begin(StepNumber(4), {.held = held_of(), .keeps = keeps_of(layout)}, rank);
     }
     const auto first = members[0].cut({text(""), text("abc")});
     const auto second = members[1].cut({text("xy"), text("")});
     EXPECT_EQ(first.name, (ExchangeName{.kind = ExchangeName::Kind::kSnapshot, .step = StepNumber(4)}));
     EXPECT_EQ(first.operation.parts, (std::vector<std::uint64_t>{16, 16}));
+    // A member that would give more bytes than its pieces have is named.
+    const auto job = tiny().make_job();
+    const std::array<std::uint64_t, 2> lie{1ULL << 40, 0};
+    const Slices lies{Slice::copy_of(std::as_bytes(std::span(lie)))};
+    EXPECT_EQ(std::get<FleetSnapshots::WrongGift>(members[0].sized({first.given, lies}, *job, 0)).rank, 1U);
     std::array<std::optional<FleetSnapshots::Giving>, 2> next;
     for (std::size_t rank = 0; rank < 2; ++rank)
-      next[rank] = members[rank].exchanged(FleetSnapshots::kSizes, {first.given, second.given}, rank, {});
+      next[rank] =
+          std::get<FleetSnapshots::Giving>(members[rank].sized({first.given, second.given}, *job, rank));
     EXPECT_EQ(next[0]->operation.parts, (std::vector<std::uint64_t>{0, 3}));
     EXPECT_EQ(next[0]->operation.from, (std::vector<std::uint64_t>{0, 2}));
     EXPECT_EQ(next[1]->operation.from, (std::vector<std::uint64_t>{3, 0}));
     EXPECT_EQ(joined(next[0]->given), "abc");
     EXPECT_FALSE(members[0].stored());
-    EXPECT_TRUE(members[0].exchanged(FleetSnapshots::kDeltas, {text(""), text("xy")}, 0, {}));
-    EXPECT_TRUE(members[1].exchanged(FleetSnapshots::kDeltas, {text("abc"), text("")}, 1, {}));
+    members[0].take({text(""), text("xy")});
+    members[1].take({text("abc"), text("")});
+    for (FleetSnapshots& one : members) {
+      EXPECT_FALSE(one.stored());
+      EXPECT_EQ(one.store().operation.parts, (std::vector<std::uint64_t>{1, 1}));
+    }
   }
   std::array<FleetSnapshots, 2> members;
 };
@@ -66,7 +83,6 @@ TEST(FleetSnapshots, CopiesAreKnownOnceAllHaveThem) {
   EXPECT_TRUE(one.stored());
   EXPECT_EQ(one.known().step, StepNumber());
   EXPECT_FALSE(one.all_kept(layout));
-  EXPECT_FALSE(one.exchanged(FleetSnapshots::kStored, {text("0"), text("0")}, 0, {}));
   const FleetSnapshots::Snapshot snapshot = one.complete();
   EXPECT_EQ(snapshot.step, StepNumber(4));
   EXPECT_EQ(joined(snapshot.got[1]), "xy");
@@ -107,7 +123,7 @@ TEST(FleetSnapshots, AreDue) {
   for (std::uint64_t step = 6; step < 20; ++step)
     EXPECT_EQ(snapshots.due(StepNumber(step), layout, *job), step == 7 || step % 5 == 0) << step;
   EXPECT_TRUE(snapshots.due(StepNumber(5), layout, *job)) << "copies are missing";
-  snapshots.begin(StepNumber(7), keeps_of(layout));
+  snapshots.begin(StepNumber(7), {.held = held_of(), .keeps = keeps_of(layout)}, 0);
   EXPECT_FALSE(snapshots.due(StepNumber(7), layout, *job));
   EXPECT_TRUE(snapshots.due(StepNumber(10), layout, *job)) << "then it waits for the one before";
 }

@@ -19,19 +19,26 @@ void give(FleetWorkbench& bench, Result<Slices> what) {
 
 FleetWork stage_work(FleetWorkbenchRef bench, RecoveryStage stage) {
   return [bench = std::move(bench), stage] {
+    if (!bench->taken.ok()) return;
     give(*bench, bench->recovery->stage(stage, bench->got));
-    if (!bench->recovery->restored().ok()) bench->taken = bench->recovery->restored();
+    bench->giver = bench->recovery->giver();
+    if (bench->recovery->restored().ok()) return;
+    bench->taken = bench->recovery->restored();
+    bench->giver.reset();
   };
 }
 
 FleetWork round_work(FleetWorkbenchRef bench, const RoundWork& work) {
   return [bench = std::move(bench), work] {
+    if (!bench->taken.ok()) return;
     FleetLearner& learner = *bench->learner;
     const auto& due = learner.job().checkpoints.due;
     const bool last_to_give = work.round.kind == FleetRound::Kind::kGradient && work.round.layer == 0;
     if (last_to_give) learner.wish(due && due() ? std::max(work.wish, StepWish::kCheckpoint) : work.wish);
     give(*bench, learner.round(work.item.step, work.round, bench->got));
-    if (work.round.kind == FleetRound::Kind::kFinish) learner.tell(work.epoch, work.sent);
+    bench->giver = learner.giver();
+    if (bench->taken.ok() && work.round.kind == FleetRound::Kind::kFinish)
+      learner.tell(work.epoch, work.sent);
   };
 }
 
@@ -48,7 +55,8 @@ FleetWork work_ahead(FleetWorkbenchRef bench, const FleetRounds& rounds, const F
 }
 
 FleetWork delta_work(FleetWorkbenchRef bench, const FleetSnapshots& snapshots) {
-  return [bench = std::move(bench), copies = snapshots.known(), keeps = snapshots.under_way()->keeps] {
+  return [bench = std::move(bench), copies = snapshots.known(), keeps = snapshots.under_way()->keeps,
+          step = snapshots.under_way()->step] {
     const FleetJob& job = bench->learner->job();
     PieceSources sources;
     if (bench->recovery != nullptr) {
@@ -59,12 +67,31 @@ FleetWork delta_work(FleetWorkbenchRef bench, const FleetSnapshots& snapshots) {
     }
     bench->deltas.clear();
     for (std::size_t rank = 0; rank < keeps.size(); ++rank) {
-      bench->deltas.push_back(make_delta(job, sources,
-                                         {.keeps = keeps[rank],
-                                          .has = copies.kept[rank],
-                                          .since = copies.step,
-                                          .memory = bench->snapshot_memory}));
+      auto delta = make_delta(job, sources,
+                              {.keeps = keeps[rank],
+                               .has = copies.kept[rank],
+                               .since = copies.step,
+                               .step = step,
+                               .memory = bench->snapshot_memory});
+      if (!delta.ok()) {
+        bench->taken = delta.error();
+        return;
+      }
+      bench->deltas.push_back(*std::move(delta));
     }
+  };
+}
+
+std::function<void(FleetWorkbench&)> look_work(const FleetSnapshots::Snapshot& snapshot) {
+  return [step = snapshot.step, got = snapshot.got, gets = snapshot.gets](FleetWorkbench& bench) {
+    for (std::size_t rank = 0; rank < got.size(); ++rank) {
+      auto good = bench.vault->check(got[rank], {.pieces = gets[rank], .step = step});
+      if (good.ok()) continue;
+      bench.taken = good;
+      bench.giver = rank;
+      return;
+    }
+    bench.looked = step;
   };
 }
 

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/block_pool.h"
@@ -41,7 +42,10 @@ struct FleetWorkbench {
   Slices given;
   std::vector<Slices> deltas;  // by rank
   BlockPool snapshot_memory;   // memory for snapshots, from one to the next
-  Result<void> taken;          // an error: no member can have given what came
+  // An error: no member can have given what came, and `giver` did. Without a giver this member cannot go on.
+  Result<void> taken;
+  std::optional<std::size_t> giver;
+  std::optional<StepNumber> looked;  // the deltas of the snapshot of this step are good
 };
 using FleetWorkbenchRef = std::shared_ptr<FleetWorkbench>;
 using FleetWork = cluster::Engine::Work;
@@ -65,6 +69,8 @@ struct RoundWork {
 
 // Gathers what the keepers of a snapshot lack, into `deltas`.
 [[nodiscard]] FleetWork delta_work(FleetWorkbenchRef bench, const FleetSnapshots& snapshots);
+// Looks whether the deltas of a snapshot can be what its members had.
+[[nodiscard]] std::function<void(FleetWorkbench&)> look_work(const FleetSnapshots::Snapshot& snapshot);
 // Takes what a member keeps of a snapshot that all members have stored.
 [[nodiscard]] std::function<void(FleetWorkbench&)> keep_work(FleetSnapshots::Snapshot snapshot);
 

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "cluster/control/view.h"
 #include "engines/sparse/fleet/step/layout_message.h"
 
 namespace gossamer::sparse_engine {
@@ -32,6 +33,13 @@ void LeadQuestions::tick(Instant now) {
   *body.mutable_ready()->mutable_part() = part_;
   if (send({.channel = kQueryChannel, .body = body.SerializeAsString(), .payload = {}}, now))
     told_link_ = link;
+}
+
+std::optional<Error> LeadQuestions::objection(const net::Arrived& event) {
+  if (event.from.node == cluster::kCoordinatorNode) return std::nullopt;
+  return Error{.kind = ErrorKind::kBadData,
+               .what = "a member asks about the part of another",
+               .fix = "look whether it runs this version"};
 }
 
 void LeadQuestions::on(const net::Arrived& event) {

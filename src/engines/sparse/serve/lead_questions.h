@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "base/ids.h"
 #include "base/result.h"
@@ -50,6 +51,8 @@ class LeadQuestions {
   // The epoch of the last open(); 0 before the first one of a life.
   [[nodiscard]] Epoch epoch() const { return epoch_; }
 
+  // Why nobody may say this on the channel of queries where members train; nothing: the lead does.
+  [[nodiscard]] static std::optional<Error> objection(const net::Arrived& event);
   // Takes a question of the lead. The message is consumed elsewhere.
   void on(const net::Arrived& event);
   // The newest question about the part of the open epoch; null: there is none.

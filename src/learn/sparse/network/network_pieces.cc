@@ -2,7 +2,9 @@
 #include "learn/sparse/network/network_pieces.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <limits>
 
 #include "base/check.h"
 
@@ -22,6 +24,54 @@ std::size_t moment_blocks(std::size_t columns) {
   return (columns + kernels::kMomentBlock - 1) / kernels::kMomentBlock;
 }
 
+// Columns of a row of the piece, padding in them.
+std::size_t columns_of_row(const NetworkShape& shape, const NetworkPiece& piece) {
+  if (piece.layer == 0) return size_of(within(piece.range, shape.hidden));
+  const std::size_t below =
+      piece.layer == 1 ? shape.hidden : shape.dense[std::min(piece.layer - 2, shape.dense.size() - 1)];
+  return row_stride(below);
+}
+
+Moments kind_of(const NetworkShape& shape, const TableMoments& moments, const NetworkPiece& piece) {
+  if (piece.layer == 0) return moments.embedding;
+  return piece.layer <= shape.dense.size() ? Moments::kElement : moments.output;
+}
+
+// Reads the numbers of a row, which may lie at any address. Without their signs, floats are in the order of
+// their bits, and NaNs come last.
+class RowBytes {
+ public:
+  explicit RowBytes(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  [[nodiscard]] bool within(std::size_t count, float most) {
+    return largest<std::uint32_t, 0x7fffffff>(count) <= std::bit_cast<std::uint32_t>(most);
+  }
+  [[nodiscard]] bool finite_halves(std::size_t count) {
+    return largest<std::uint16_t, 0x7fff>(count) < 0x7f80;
+  }
+  // Squares are not negative. An infinite one stops its weight, and harms nothing.
+  [[nodiscard]] bool squares(std::size_t count) {
+    return largest<std::uint32_t, 0xffffffff>(count) <=
+           std::bit_cast<std::uint32_t>(std::numeric_limits<float>::infinity());
+  }
+  [[nodiscard]] std::uint32_t number() { return largest<std::uint32_t, 0xffffffff>(1); }
+
+ private:
+  template <class T, T kMask>
+  T largest(std::size_t count) {
+    T most = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      T value = 0;
+      std::memcpy(&value, bytes_.data() + i * sizeof(T), sizeof(T));
+      most = std::max(most, static_cast<T>(value & kMask));
+    }
+    bytes_ = bytes_.subspan(count * sizeof(T));
+    return most;
+  }
+
+  std::span<const std::byte> bytes_;
+};
+
 }  // namespace
 
 std::size_t piece_rows(const NetworkShape& shape, const NetworkPiece& piece) {
@@ -33,17 +83,33 @@ std::size_t piece_rows(const NetworkShape& shape, const NetworkPiece& piece) {
 
 std::uint64_t piece_row_bytes(const NetworkShape& shape, const TableMoments& moments,
                               const NetworkPiece& piece) {
-  const auto bytes = [](Moments kind, std::uint64_t columns) {
-    const std::uint64_t kept = kind == Moments::kBlock
-                                   ? columns * sizeof(kernels::Bf16) + moment_blocks(columns) * sizeof(float)
-                                   : 2 * columns * sizeof(float);
-    return columns * sizeof(float) + kept + sizeof(std::uint32_t);
-  };
-  if (piece.layer == 0) return bytes(moments.embedding, size_of(within(piece.range, shape.hidden)));
-  const std::size_t below =
-      piece.layer == 1 ? shape.hidden : shape.dense[std::min(piece.layer - 2, shape.dense.size() - 1)];
-  const Moments kind = piece.layer <= shape.dense.size() ? Moments::kElement : moments.output;
-  return bytes(kind, row_stride(below)) + 3 * sizeof(float);
+  const std::uint64_t columns = columns_of_row(shape, piece);
+  const std::uint64_t kept = kind_of(shape, moments, piece) == Moments::kBlock
+                                 ? columns * sizeof(kernels::Bf16) + moment_blocks(columns) * sizeof(float)
+                                 : 2 * columns * sizeof(float);
+  const std::uint64_t bias = piece.layer == 0 ? 0 : 3 * sizeof(float);
+  return columns * sizeof(float) + kept + sizeof(std::uint32_t) + bias;
+}
+
+PieceRowCheck::PieceRowCheck(const NetworkShape& shape, const TableMoments& moments,
+                             const NetworkPiece& piece, const Limits& limits)
+    : limits_(limits),
+      kind_(kind_of(shape, moments, piece)),
+      columns_(columns_of_row(shape, piece)),
+      biased_(piece.layer > 0) {}
+
+// The order of PieceRows: weights, two moments and the last step; a bias and its moments.
+bool PieceRowCheck::possible(std::span<const std::byte> row) const {
+  RowBytes rest(row);
+  const bool block = kind_ == Moments::kBlock;
+  bool good = rest.within(columns_, limits_.most);
+  good = (block ? rest.finite_halves(columns_) : rest.within(columns_, limits_.most)) && good;
+  good = rest.squares(block ? moment_blocks(columns_) : columns_) && good;
+  const std::uint32_t last = rest.number();
+  good = good && last > 0 && last <= limits_.steps;
+  if (!biased_) return good;
+  good = rest.within(2, limits_.most) && good;
+  return rest.squares(1) && good;
 }
 
 PieceRows::PieceRows(Network& network, const NetworkPiece& piece) : rows_(piece_rows(network.shape, piece)) {

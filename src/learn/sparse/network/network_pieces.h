@@ -35,6 +35,27 @@ struct NetworkPiece {
   return piece_rows(shape, piece) * piece_row_bytes(shape, moments, piece);
 }
 
+// Whether bytes can be a row of a piece, as another node has it. Its weights and first moments are numbers
+// within a bound, the second moments are not negative, and some step has updated it.
+class PieceRowCheck {
+ public:
+  // `most`: of weights and first moments. `steps`: a row was updated by a step below.
+  struct Limits {
+    float most;
+    std::uint64_t steps;
+  };
+  PieceRowCheck(const NetworkShape& shape, const TableMoments& moments, const NetworkPiece& piece,
+                const Limits& limits);
+  // Requires piece_row_bytes() bytes.
+  [[nodiscard]] bool possible(std::span<const std::byte> row) const;
+
+ private:
+  Limits limits_;
+  Moments kind_;
+  std::size_t columns_;
+  bool biased_;
+};
+
 // The rest requires that the network holds the piece, with moments.
 
 // The rows of a piece where they lie in a network, which it borrows.

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "engines/sparse/fleet/step/found_records.h"
+#include "engines/sparse/fleet/step/value_bounds.h"
 
 namespace gossamer::sparse_engine {
 
@@ -127,8 +128,8 @@ Result<Slices> Recovery::stage(RecoveryStage stage, std::span<const Slices> got)
 Result<void> Recovery::take(RecoveryStage stage, std::span<const Slices> got) {
   switch (stage.kind) {
     case Kind::kLogs: return take_log(got[plan_.log_donor]);
-    case Kind::kCopies: take_copies(got); break;
-    case Kind::kGradients: take_gradients(stage.layer, got); break;
+    case Kind::kCopies: return take_copies(got);
+    case Kind::kGradients: return take_gradients(stage.layer, got);
     case Kind::kSnapshot:
     case Kind::kFinish: break;
     case Kind::kDone: CHECK(false, "nothing comes after it");
@@ -136,21 +137,33 @@ Result<void> Recovery::take(RecoveryStage stage, std::span<const Slices> got) {
   return {};
 }
 
+Error Recovery::wrong(std::size_t rank, std::string_view what) {
+  giver_ = rank;
+  return beyond_bounds(what);
+}
+
+// The log stays as it was unless all of it is good.
 Result<void> Recovery::take_log(const Slices& bytes) {
   if (total_bytes(bytes) == 0) return {};
   SliceReader reader(bytes);
   const std::size_t rows = learner_.rows();
+  const sparse::HeldRows all(job_.shape.network.labels, job_.shape.shard_shift);
+  StepLog log;
   for (StepNumber step = plan_.base; step < plan_.resume; ++step) {
-    LoggedStep& logged = learner_.log()[step] = {};
+    LoggedStep& logged = log[step];
     logged.gradients.resize(layers_);
     for (std::size_t layer = 0; layer < layers_; ++layer) {
       const std::size_t width = job_.shape.width(layer);
       logged.hidden.push_back({{.columns = {0, width},
                                 .codec = net::Codec::kF32,
                                 .bytes = reader.take(rows * width * sizeof(float))}});
+      std::vector<float> values(rows * width);
+      copy_front(logged.hidden.back().front().bytes, std::as_writable_bytes(std::span(values)));
+      if (!within(values, kMostTaken)) return wrong(plan_.log_donor, "a hidden unit");
     }
     logged.sums.resize(rows);
     copy_front(reader.take(rows * sizeof(PartitionShare)), std::as_writable_bytes(std::span(logged.sums)));
+    if (!within(logged.sums, kMostTaken)) return wrong(plan_.log_donor, "a partition sum");
     std::uint8_t fresh = 0;
     copy_front(reader.take(kFreshBytes), std::as_writable_bytes(std::span(&fresh, 1)));
     logged.fresh = fresh != 0;
@@ -158,8 +171,13 @@ Result<void> Recovery::take_log(const Slices& bytes) {
     const Slices found = reader.take(found_bytes(job_, most_found(job_)));
     if (step.value < job_.hashed->first_step) continue;
     logged.found = nothing_found(job_);
-    if (auto added = add_found(job_, found, most_found(job_), *logged.found); !added.ok()) return added;
+    auto added = add_found(job_, found, {.limit = most_found(job_), .held = all}, *logged.found);
+    if (!added.ok()) {
+      giver_ = plan_.log_donor;
+      return added;
+    }
   }
+  for (auto& [step, logged] : log) learner_.log()[step] = std::move(logged);
   return {};
 }
 
@@ -202,15 +220,31 @@ Slices Recovery::give_copies() const {
   return all;
 }
 
-void Recovery::take_copies(std::span<const Slices> got) {
+Result<void> Recovery::take_copies(std::span<const Slices> got) {
   for (std::size_t from = 0; from < got.size(); ++from) {
     SliceReader reader(got[from]);
     for (const RecoveryPlan::Fetch& fetch : plan_.fetches) {
       if (fetch.from != from || fetch.to != me_ || from == me_) continue;
       const sparse::NetworkPiece piece = piece_of(job_.shape, fetch.piece);
-      copies_[fetch.piece] = reader.take(sparse::piece_bytes(job_.shape.network, job_.moments, piece));
+      Slices& copy = copies_[fetch.piece];
+      copy = reader.take(sparse::piece_bytes(job_.shape.network, job_.moments, piece));
+      if (!possible(copy, piece)) return wrong(from, "a weight, or a moment,");
     }
   }
+  return {};
+}
+
+// Rows that no step has changed are zeros.
+bool Recovery::possible(const Slices& copy, const sparse::NetworkPiece& piece) const {
+  const sparse::PieceRowCheck check(job_.shape.network, job_.moments, piece,
+                                    {.most = kMostTaken, .steps = plan_.base.value});
+  std::vector<std::byte> row(sparse::piece_row_bytes(job_.shape.network, job_.moments, piece));
+  for (SliceReader rows(copy); rows.left() > 0;) {
+    rows.read(row);
+    const bool updated = std::ranges::any_of(row, [](std::byte byte) { return byte != std::byte{}; });
+    if (updated && !check.possible(row)) return false;
+  }
+  return true;
 }
 
 // Loads the copies of the last snapshot. They leave out initial values.
@@ -332,7 +366,7 @@ Slices Recovery::give_gradients(std::size_t layer) const {
 }
 
 // Adds up in the order of ranks, so that the sum is the same each time.
-void Recovery::take_gradients(std::size_t layer, std::span<const Slices> got) {
+Result<void> Recovery::take_gradients(std::size_t layer, std::span<const Slices> got) {
   std::vector<SliceReader> readers;
   for (const Slices& one : got) readers.emplace_back(one);
   for (const RecoveryPlan::Want& want : plan_.wants) {
@@ -342,11 +376,14 @@ void Recovery::take_gradients(std::size_t layer, std::span<const Slices> got) {
     const std::size_t rows = learner_.rows();
     for (StepNumber step = want.begin; step < plan_.resume; ++step) {
       std::vector<float>& matrix = sum.steps.emplace_back(rows * size_of(want.columns));
-      for (SliceReader& reader : readers)
-        learner_.codec().add({want.columns, net::Codec::kF32, reader.take(matrix.size() * sizeof(float))},
-                             want.columns, matrix);
+      for (std::size_t rank = 0; rank < readers.size(); ++rank) {
+        const Slices bytes = readers[rank].take(matrix.size() * sizeof(float));
+        learner_.codec().add({want.columns, net::Codec::kF32, bytes}, want.columns, matrix);
+        if (!within(matrix, kMostTaken * static_cast<float>(rank + 1))) return wrong(rank, "a gradient");
+      }
     }
   }
+  return {};
 }
 
 void Recovery::catch_up() {

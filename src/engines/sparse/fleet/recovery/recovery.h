@@ -24,6 +24,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -55,6 +56,8 @@ class Recovery {
   // gave in the stage before, by rank. Requires that stages come in the order of recovery_stages(). kSnapshot
   // gives nothing; sources() are then complete. kBadData for bytes that no member can have given.
   [[nodiscard]] Result<Slices> stage(RecoveryStage stage, std::span<const Slices> got);
+  // The rank of the member that gave what cannot be, if the last stage failed for that.
+  [[nodiscard]] std::optional<std::size_t> giver() const { return giver_; }
   // An error if the state that the run began with could not be read. Then the other results are worth
   // nothing.
   [[nodiscard]] const Result<void>& restored() const { return restored_; }
@@ -83,8 +86,10 @@ class Recovery {
   void take_moved();
   [[nodiscard]] Result<void> take(RecoveryStage stage, std::span<const Slices> got);
   [[nodiscard]] Result<void> take_log(const Slices& bytes);
-  void take_copies(std::span<const Slices> got);
-  void take_gradients(std::size_t layer, std::span<const Slices> got);
+  [[nodiscard]] Result<void> take_copies(std::span<const Slices> got);
+  [[nodiscard]] Result<void> take_gradients(std::size_t layer, std::span<const Slices> got);
+  [[nodiscard]] bool possible(const Slices& copy, const sparse::NetworkPiece& piece) const;
+  [[nodiscard]] Error wrong(std::size_t rank, std::string_view what);
   void replay_above(std::size_t layer);
   void replay(Patch& patch);
   void replay_round(const Patch& patch, sparse::Learner& learner, const StepOrder::Item& item);
@@ -114,6 +119,7 @@ class Recovery {
   std::map<StepNumber, Gradients> added_;          // what patches added to dh, for the log
   std::map<StepNumber, data::BatchCopy> batches_;  // of the steps that are computed anew
   std::optional<RecoveryStage> before_;
+  std::optional<std::size_t> giver_;
   Result<void> restored_;
 };
 

@@ -2,6 +2,7 @@
 #include "engines/sparse/fleet/recovery/recovery_plan.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 namespace gossamer::sparse_engine {
@@ -110,6 +111,30 @@ RecoveryPlan plan_recovery(const Layout& layout, const FleetShape& shape) {
         {.rank = rank, .layer = 0, .columns = columns, .begin = StepNumber(plan.resume.value - 1)});
   }
   return plan;
+}
+
+SnapshotPlan snapshot_of(const Layout& layout, const FleetShape& shape) {
+  SnapshotPlan snapshot;
+  for (const LayoutMember& one : layout.members) {
+    snapshot.held.push_back(pieces_of(shape, one.after));
+    snapshot.keeps.push_back(one.copies_after);
+  }
+  return snapshot;
+}
+
+SnapshotPlan snapshot_before_moves(const Layout& layout, const RecoveryPlan& plan, const FleetShape& shape) {
+  std::map<PieceId, std::size_t> holders;
+  for (std::size_t rank = 0; rank < layout.members.size(); ++rank) {
+    const auto& before = layout.members[rank].before;
+    if (!before) continue;
+    for (const PieceId& piece : pieces_of(shape, *before)) holders[piece] = rank;
+  }
+  for (const RecoveryPlan::Lost& lost : plan.lost) {
+    for (const PieceId& piece : pieces_of(shape, part_of(shape, lost.piece))) holders[piece] = lost.rank;
+  }
+  SnapshotPlan snapshot{.held = std::vector<Pieces>(layout.members.size()), .keeps = plan.keeps};
+  for (const auto& [piece, rank] : holders) snapshot.held[rank].insert(piece);
+  return snapshot;
 }
 
 }  // namespace gossamer::sparse_engine

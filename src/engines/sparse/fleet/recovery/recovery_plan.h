@@ -61,4 +61,16 @@ struct RecoveryPlan {
 
 [[nodiscard]] RecoveryPlan plan_recovery(const Layout& layout, const FleetShape& shape);
 
+// What members have and get in a snapshot, by rank.
+struct SnapshotPlan {
+  std::vector<Pieces> held;   // by the member
+  std::vector<Pieces> keeps;  // what it has copies of afterwards
+};
+// A snapshot between steps.
+[[nodiscard]] SnapshotPlan snapshot_of(const Layout& layout, const FleetShape& shape);
+// The snapshot before pieces move. A member has what it held, and what it has computed anew. If two members
+// have a piece, the one of higher rank counts.
+[[nodiscard]] SnapshotPlan snapshot_before_moves(const Layout& layout, const RecoveryPlan& plan,
+                                                 const FleetShape& shape);
+
 }  // namespace gossamer::sparse_engine

@@ -4,12 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
+#include <functional>
 #include <string>
 #include <utility>
 
 #include "base/check.h"
 #include "engines/sparse/fleet/step/payload_values.h"
+#include "engines/sparse/fleet/step/value_bounds.h"
 
 namespace gossamer::sparse_engine {
 namespace {
@@ -34,56 +35,98 @@ Error unreadable(const std::string& got) {
 // Rows of a snapshot lie in blocks of so many bytes, or of one row.
 constexpr std::size_t kBlockBytes = std::size_t{256} << 10;
 
-// Appends the rows with these numbers.
-void add_rows(const sparse::PieceRows& rows, std::span<const std::uint32_t> numbers, const BlockPool& memory,
-              Slices& out) {
+sparse::PieceRowCheck row_check(const FleetJob& job, PieceId id, float most, StepNumber step) {
+  return {job.shape.network, job.moments, piece_of(job.shape, id), {.most = most, .steps = step.value}};
+}
+
+// Appends the rows with these numbers. False: one of them cannot be.
+bool add_rows(const sparse::PieceRows& rows, std::span<const std::uint32_t> numbers,
+              const sparse::PieceRowCheck& check, const BlockPool& memory, Slices& out) {
+  bool good = true;
   const std::size_t row_bytes = rows.row_bytes();
   const std::size_t rows_of_block = std::max<std::size_t>(1, kBlockBytes / row_bytes);
   while (!numbers.empty()) {
     const auto these = numbers.first(std::min(rows_of_block, numbers.size()));
     auto block = memory.take(rows_of_block * row_bytes);
-    for (std::size_t i = 0; i < these.size(); ++i)
-      rows.save(these[i], {block.get() + i * row_bytes, row_bytes});
+    for (std::size_t i = 0; i < these.size(); ++i) {
+      const std::span<std::byte> row(block.get() + i * row_bytes, row_bytes);
+      rows.save(these[i], row);
+      good = check.possible(row) && good;
+    }
     const std::span<const std::byte> bytes(block.get(), these.size() * row_bytes);
     out.emplace_back(std::move(block), bytes);
     numbers = numbers.subspan(these.size());
   }
+  return good;
 }
 
-// Appends the head of a piece, the numbers of its changed rows, and the rows.
-void add_changes(const FleetJob& job, sparse::Network& from, PieceId id, std::optional<StepNumber> since,
-                 const BlockPool& memory, Slices& out) {
+// Appends the head of a piece, the numbers of its changed rows, and the rows. False: one of them cannot be.
+bool add_changes(const FleetJob& job, sparse::Network& from, PieceId id, const DeltaRequest& request,
+                 Slices& out) {
+  const bool known = request.has.contains(id);
+  const StepNumber since = known ? request.since : StepNumber();
   const sparse::NetworkPiece piece = piece_of(job.shape, id);
   const sparse::PieceRows here(from, piece);
   std::vector<std::uint32_t> changed;
   for (std::size_t row = 0; row < here.size(); ++row) {
-    if (here.last_step(row) > since.value_or(StepNumber()).value)
-      changed.push_back(static_cast<std::uint32_t>(row));
+    if (here.last_step(row) > since.value) changed.push_back(static_cast<std::uint32_t>(row));
   }
   if (job.defect == FleetDefect::kStaleCopy && !changed.empty()) changed.pop_back();
   const PieceHead head{.layer = static_cast<std::uint32_t>(id.layer),
                        .index = static_cast<std::uint32_t>(id.index),
-                       .from_initial = since ? 0U : 1U,
+                       .from_initial = known ? 0U : 1U,
                        .rows = static_cast<std::uint32_t>(changed.size())};
   std::vector<std::byte> front;
   append_values(std::span(&head, 1), front);
   append_values(std::span<const std::uint32_t>(changed), front);
   out.push_back(Slice::of(std::move(front)));
-  add_rows(here, changed, memory, out);
+  return add_rows(here, changed, row_check(job, id, kMostGiven, request.step), request.memory, out);
 }
 
 }  // namespace
 
-Slices make_delta(const FleetJob& job, const PieceSources& sources, const DeltaRequest& request) {
+Result<Slices> make_delta(const FleetJob& job, const PieceSources& sources, const DeltaRequest& request) {
   Slices out;
   for (const PieceId& id : request.keeps) {
     const auto source = sources.find(id);
     if (source == sources.end()) continue;
-    const bool known = request.has.contains(id);
-    add_changes(job, *source->second, id, known ? std::optional(request.since) : std::nullopt, request.memory,
-                out);
+    if (!add_changes(job, *source->second, id, request, out)) return diverged("a weight, or a moment,");
   }
   return out;
+}
+
+std::uint64_t Vault::most_bytes(const FleetJob& job, const Pieces& pieces) {
+  std::uint64_t bytes = 0;
+  for (const PieceId& id : pieces) {
+    const sparse::NetworkPiece piece = piece_of(job.shape, id);
+    bytes += sizeof(PieceHead) + sparse::piece_rows(job.shape.network, piece) * sizeof(std::uint32_t) +
+             sparse::piece_bytes(job.shape.network, job.moments, piece);
+  }
+  return bytes;
+}
+
+Result<void> Vault::check(const Slices& delta, const DeltaExpected& expected) const {
+  std::vector<Change> changes;
+  if (auto good = parse(SliceReader(delta), changes); !good.ok()) return good;
+  Pieces got;
+  for (const Change& change : changes) got.insert(change.id);
+  if (got != expected.pieces)
+    return unreadable(
+        fmt::format("{} pieces, not the {} that it holds for this node", got.size(), expected.pieces.size()));
+  std::vector<std::byte> row;
+  for (Change& change : changes) {
+    const sparse::PieceRowCheck check = row_check(job_, change.id, kMostTaken, expected.step);
+    if (change.numbers.empty()) continue;
+    SliceReader rows(std::move(change.rows));
+    row.resize(rows.left() / change.numbers.size());
+    for (const std::uint32_t number : change.numbers) {
+      rows.read(row);
+      if (!check.possible(row))
+        return unreadable(fmt::format("row {} of piece {} of layer {}, with numbers that cannot be", number,
+                                      change.id.index, change.id.layer));
+    }
+  }
+  return {};
 }
 
 Result<void> Vault::apply(StepNumber step, std::span<const Slices> deltas) {
@@ -135,6 +178,8 @@ Result<void> Vault::parse(SliceReader delta, std::vector<Change>& changes) const
     for (const std::uint32_t row : change.numbers) {
       if (row >= rows) return unreadable(fmt::format("row {} of {}", row, rows));
     }
+    if (std::ranges::adjacent_find(change.numbers, std::greater_equal()) != change.numbers.end())
+      return unreadable("rows that do not rise");
   }
   return {};
 }

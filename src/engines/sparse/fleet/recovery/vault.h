@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <span>
 #include <vector>
@@ -34,16 +35,29 @@ struct DeltaRequest {
   const Pieces& keeps;  // from this snapshot on
   const Pieces& has;    // as of `since`
   StepNumber since;
+  StepNumber step;
   const BlockPool& memory;
 };
-[[nodiscard]] Slices make_delta(const FleetJob& job, const PieceSources& sources,
-                                const DeltaRequest& request);
+// What a keeper is to get from one holder.
+struct DeltaExpected {
+  const Pieces& pieces;  // these, and no others
+  StepNumber step;       // of the snapshot
+};
+// The delta of the state before `step`. kFailed: a row of it is beyond all bounds, so the network has
+// diverged.
+[[nodiscard]] Result<Slices> make_delta(const FleetJob& job, const PieceSources& sources,
+                                        const DeltaRequest& request);
 
 class Vault {
  public:
   // Borrows the job for its life.
   explicit Vault(const FleetJob& job) : job_(job) {}
 
+  // kBadData: no honest holder has sent this delta. It has other pieces, does not fit what is here, or has
+  // rows that cannot be.
+  [[nodiscard]] Result<void> check(const Slices& delta, const DeltaExpected& expected) const;
+  // The most bytes of a delta of these pieces.
+  [[nodiscard]] static std::uint64_t most_bytes(const FleetJob& job, const Pieces& pieces);
   // Takes the deltas, by sender. Afterwards the vault has the pieces of the deltas, as of `step`, and no
   // others. But if its pieces are as of that step already, they stay. kBadData, and nothing has changed, if a
   // delta does not fit what is here.

@@ -3,11 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "engines/sparse/fleet/step/fleet_learner.h"
+#include "engines/sparse/fleet/step/value_bounds.h"
 #include "simulation/sparse/tiny_problem.h"
 
 namespace gossamer::sparse_engine {
@@ -31,8 +35,9 @@ class VaultTest : public ::testing::Test {
       learner_.step(job_->steps.read(step), step, {.learning_rate = job_->schedule.learning_rate(step)});
   }
   [[nodiscard]] Slices delta(const Pieces& has, std::uint64_t since) {
-    return make_delta(*job_, sources_,
-                      {.keeps = keeps_, .has = has, .since = StepNumber(since), .memory = memory_});
+    return *make_delta(
+        *job_, sources_,
+        {.keeps = keeps_, .has = has, .since = StepNumber(since), .step = StepNumber(40), .memory = memory_});
   }
   [[nodiscard]] Result<void> apply(std::uint64_t step, const Slices& delta) {
     return vault_.apply(StepNumber(step), std::vector<Slices>{{}, delta});
@@ -133,6 +138,64 @@ TEST_F(VaultTest, RefusesWhatIsNone) {
   EXPECT_FALSE(apply(3, {Slice::of(wrong)}).ok());
   ASSERT_TRUE(apply(3, {Slice::of(good)}).ok());
   expect_equal();
+}
+
+// Claim: what a holder has sent is good. A delta is refused that lacks a piece, has one too many, has rows
+// twice, or has a row with a number that cannot be: no number, a huge one, a negative square, a step to come.
+TEST_F(VaultTest, RefusesWhatNoHolderHas) {
+  train(0, 2);
+  const std::string good = joined(delta({}, 0));
+  const auto check = [&](const std::string& bytes, const Pieces& pieces, std::uint64_t step) {
+    return vault_.check({Slice::of(bytes)}, {.pieces = pieces, .step = StepNumber(step)}).ok();
+  };
+  EXPECT_TRUE(check(good, keeps_, 2));
+  EXPECT_FALSE(check(good, keeps_, 1));
+  EXPECT_LE(good.size(), Vault::most_bytes(*job_, keeps_));
+  Pieces fewer = keeps_;
+  fewer.erase({1, 2});
+  EXPECT_FALSE(check(good, fewer, 2));
+  Pieces more = keeps_;
+  more.insert({3, 4});
+  EXPECT_FALSE(check(good, more, 2));
+  std::uint32_t rows = 0;
+  std::memcpy(&rows, good.data() + 12, sizeof(rows));
+  ASSERT_GT(rows, 1U);
+  const std::size_t first = 16 + 4 * std::size_t{rows};
+  const std::size_t columns = 16;
+  const auto with = [&](std::size_t at, const auto& value) {
+    std::string bad = good;
+    std::memcpy(bad.data() + at, &value, sizeof(value));
+    return bad;
+  };
+  for (const float number :
+       {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity(), 4 * kMostTaken})
+    EXPECT_FALSE(check(with(first, number), keeps_, 2)) << number;
+  EXPECT_TRUE(check(with(first, -kMostGiven), keeps_, 2));
+  // The second moments of a block of columns are one number, behind first moments of two bytes each.
+  const std::size_t squares = first + columns * (sizeof(float) + 2);
+  EXPECT_FALSE(check(with(squares, -1.0F), keeps_, 2));
+  EXPECT_TRUE(check(with(squares, 1.0F), keeps_, 2));
+  std::uint32_t row = 0;
+  std::memcpy(&row, good.data() + 20, sizeof(row));
+  EXPECT_FALSE(check(with(16, row), keeps_, 2));  // the first number is the second
+}
+
+// Claim: a holder whose weights are beyond the bound says so, and sends nothing.
+TEST_F(VaultTest, ADivergedHolderSaysSo) {
+  train(0, 2);
+  sparse::PieceRows rows(*network_, piece_of(problem_.shape(), {0, 0}));
+  std::vector<std::byte> row(rows.row_bytes());
+  std::size_t changed = 0;
+  while (rows.last_step(changed) == 0) ++changed;
+  rows.save(changed, row);
+  const float huge = 2 * kMostGiven;
+  std::memcpy(row.data(), &huge, sizeof(huge));
+  rows.load(changed, row);
+  const auto delta = make_delta(
+      *job_, sources_,
+      {.keeps = keeps_, .has = {}, .since = StepNumber(0), .step = StepNumber(2), .memory = memory_});
+  ASSERT_FALSE(delta.ok());
+  EXPECT_EQ(delta.error().what, "the network has diverged");
 }
 
 }  // namespace

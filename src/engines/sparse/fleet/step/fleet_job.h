@@ -12,6 +12,7 @@
 #include "base/ids.h"
 #include "base/probe.h"
 #include "base/result.h"
+#include "base/slice.h"
 #include "engines/run/fleet_recovery.h"
 #include "engines/run/sent_bytes.h"
 #include "engines/sparse/config/config.h"
@@ -108,7 +109,9 @@ struct FleetJob {
   // After deliver() the member answers the lead's questions about its part, so that the lead can measure the
   // trained network (serve/lead_questions.h).
   bool answers = false;
-  // For a simulation, in which one thread is both loop and computing thread.
+  // For a simulation: changes what this member sends in an exchange. Its length stays.
+  std::function<void(Slices& sent)> falsify = {};
+  // Likewise, with one thread that is both loop and computing thread.
   FleetDefect defect = FleetDefect::kNone;
   ProbeCounts<FleetProbe>* probes = nullptr;
 };

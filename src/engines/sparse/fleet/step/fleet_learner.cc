@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "engines/sparse/fleet/step/found_records.h"
 #include "engines/sparse/fleet/step/output_records.h"
+#include "engines/sparse/fleet/step/value_bounds.h"
 
 namespace gossamer::sparse_engine {
 
@@ -43,19 +44,28 @@ std::uint64_t share_bytes(const FleetJob& job, std::uint64_t scores) {
   return gathers_outputs(job) ? output_bytes(job, scores) : job.learner.batch_max * sizeof(PartitionShare);
 }
 
-// A byte that is no wish counts as kNothing.
-StepWish read_wish(const Slices& mark) {
+std::optional<StepWish> read_wish(const Slices& mark) {
   std::uint8_t wish = 0;
   copy_front(mark, std::as_writable_bytes(std::span(&wish, 1)));
-  return wish <= static_cast<std::uint8_t>(StepWish::kHalt) ? static_cast<StepWish>(wish)
-                                                            : StepWish::kNothing;
+  if (wish > static_cast<std::uint8_t>(StepWish::kHalt)) return std::nullopt;
+  return static_cast<StepWish>(wish);
 }
 
-void add_shares(const Slices& told, std::span<PartitionShare> sums) {
+Error no_wish() {
+  return {.kind = ErrorKind::kBadData,
+          .where = "a step",
+          .what = "a member asks for what does not exist",
+          .expected = "nothing, a checkpoint, or the end",
+          .fix = "look whether all nodes run the same version"};
+}
+
+Result<void> add_shares(const Slices& told, std::span<PartitionShare> sums) {
   std::vector<PartitionShare> shares(sums.size());
   copy_front(told, std::as_writable_bytes(std::span(shares)));
+  if (!within(shares, kMostTaken)) return beyond_bounds("a loss share");
   for (std::size_t sample = 0; sample < sums.size(); ++sample)
     sparse::add_share(sums[sample], shares[sample]);
+  return {};
 }
 
 }  // namespace
@@ -170,7 +180,13 @@ void FleetLearner::join(std::vector<NetworkPart> parts, std::size_t rank) {
   me_ = rank;
 }
 
+Result<void> FleetLearner::given_by(std::size_t rank, Result<void> taken) {
+  if (!taken.ok()) giver_ = rank;
+  return taken;
+}
+
 Result<Slices> FleetLearner::round(StepNumber step, FleetRound round, std::span<const Slices> got) {
+  giver_.reset();
   const std::size_t layers = job_.shape.layers();
   const bool begins = round.kind == Kind::kHidden && round.layer == 0;
   if (begins)
@@ -195,12 +211,12 @@ Result<Slices> FleetLearner::round(StepNumber step, FleetRound round, std::span<
       if (round.layer + 1 == layers) {
         if (auto taken = take_shares(step, got); !taken.ok()) return taken.error();
       } else {
-        take_gradient(step, round.layer + 1, got);
+        if (auto taken = take_gradient(step, round.layer + 1, got); !taken.ok()) return taken.error();
         timed([&] { learner(step).descend(round.layer); });
       }
       return give_gradient(step, round);
     case Kind::kFinish:
-      take_gradient(step, 0, got);
+      if (auto taken = take_gradient(step, 0, got); !taken.ok()) return taken.error();
       finish(step);
       return Slices();
   }
@@ -255,10 +271,13 @@ sparse::Network& FleetLearner::network() {
   return *network_;
 }
 
-Slices FleetLearner::give_hidden(StepNumber step, FleetRound round) {
+Result<Slices> FleetLearner::give_hidden(StepNumber step, FleetRound round) {
   LayerState& state = round.layer == 0 ? learner(step).ahead() : learner(step).state().layers[round.layer];
   const std::span<float> h = state.h.span();
-  const ColumnPiece piece = codec_.encode(job_.codec, h, state.stride, columns_of(parts_[me_], round.layer));
+  const host::Range columns = columns_of(parts_[me_], round.layer);
+  if (!within(h.first(rows() * state.stride), state.stride, columns, kMostGiven))
+    return diverged("a hidden unit");
+  const ColumnPiece piece = codec_.encode(job_.codec, h, state.stride, columns);
   // This member goes on with the rounded values, which are what the others see.
   if (job_.codec != net::Codec::kF32) codec_.copy(piece, state.stride, h);
   Slices all = piece.bytes;
@@ -279,24 +298,38 @@ Result<void> FleetLearner::take_hidden(StepNumber step, std::size_t layer, std::
     // used again.
     const ColumnPiece piece{columns_of(parts_[rank], layer), job_.codec,
                             codec_.contiguous(reader.take(matrix_bytes(job_, layer, parts_[rank])))};
-    if (rank != me_) codec_.copy(piece, state.stride, state.h.span());
+    if (rank != me_) {
+      codec_.copy(piece, state.stride, state.h.span());
+      if (!within(state.h.span().first(rows() * state.stride), state.stride, piece.columns, kMostTaken))
+        return given_by(rank, beyond_bounds("a hidden unit"));
+    }
     log_[step].hidden[layer].push_back(piece);
     if (reader.left() == 0) continue;
     auto counted = read_score_count(job_, reader.take(reader.left()), parts_[rank]);
-    if (!counted.ok()) return counted.error();
+    if (!counted.ok()) return given_by(rank, counted.error());
     stepping(step).scores[rank] = *counted;
   }
   return {};
 }
 
-Slices FleetLearner::own_shares(StepNumber step) {
+Result<Slices> FleetLearner::own_shares(StepNumber step) {
   sparse::Learner& own = learner(step);
-  if (gathers_outputs(job_)) return write_outputs(job_, own.scores(), own.state().samples, scores(step, me_));
-  return {Slice::copy_of(std::as_bytes(own.state().shares.span().first(rows())))};
+  const auto shares = own.state().shares.span().first(rows());
+  if (!within(shares, kMostGiven)) return diverged("a loss share");
+  if (!gathers_outputs(job_)) return Slices{Slice::copy_of(std::as_bytes(shares))};
+  for (const sparse::RowScores& one : own.scores()) {
+    const auto beyond = [](float score) {
+      return sparse::RowScores::scored(score) && !within({&score, 1}, kMostGiven);
+    };
+    if (std::ranges::any_of(one.scores, beyond)) return diverged("a score");
+  }
+  return write_outputs(job_, own.scores(), own.state().samples, scores(step, me_));
 }
 
-Slices FleetLearner::give_shares(StepNumber step) {
-  Slices all = own_shares(step);
+Result<Slices> FleetLearner::give_shares(StepNumber step) {
+  Result<Slices> own = own_shares(step);
+  if (!own.ok()) return own;
+  Slices all = *std::move(own);
   if (!hashed_) return all;
   const bool asked = hashed_->begun(step);
   const Slices found =
@@ -313,13 +346,16 @@ Result<void> FleetLearner::take_shares(StepNumber step, std::span<const Slices> 
     SliceReader reader(got[rank]);
     const Slices told = reader.take(share_bytes(job_, scores(step, rank)));
     if (gathers_outputs(job_)) {
-      if (auto added = add_outputs(job_, told, parts_[rank], logged.sums); !added.ok()) return added;
+      if (auto added = given_by(rank, add_outputs(job_, told, parts_[rank], logged.sums)); !added.ok())
+        return added;
     } else {
-      add_shares(told, logged.sums);
+      if (auto added = given_by(rank, add_shares(told, logged.sums)); !added.ok()) return added;
     }
     if (logged.found) {
       const Slices rest = reader.take(reader.left());
-      auto added = add_found(job_, rest, found_limit(job_, parts_[rank]), *logged.found);
+      auto added = given_by(
+          rank, add_found(job_, rest, {.limit = found_limit(job_, parts_[rank]), .held = parts_[rank].rows},
+                          *logged.found));
       if (!added.ok()) return added;
     }
   }
@@ -327,8 +363,9 @@ Result<void> FleetLearner::take_shares(StepNumber step, std::span<const Slices> 
   return {};
 }
 
-Slices FleetLearner::give_gradient(StepNumber step, FleetRound round) {
+Result<Slices> FleetLearner::give_gradient(StepNumber step, FleetRound round) {
   const LayerState& state = learner(step).state().layers[round.layer];
+  if (!within(state.dh.span().first(rows() * state.stride), kMostGiven)) return diverged("a gradient");
   Slices all;
   for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
     const ColumnPiece piece =
@@ -340,18 +377,25 @@ Slices FleetLearner::give_gradient(StepNumber step, FleetRound round) {
   return all;
 }
 
-// Adds up in the order of ranks, so that the sum is the same each time.
-void FleetLearner::take_gradient(StepNumber step, std::size_t layer, std::span<const Slices> got) {
+// Adds up in the order of ranks, so that the sum is the same each time. A sum that leaves its bound with what
+// one member gave is that member's fault.
+Result<void> FleetLearner::take_gradient(StepNumber step, std::size_t layer, std::span<const Slices> got) {
   const host::Range columns = columns_of(parts_[me_], layer);
   gradient_.assign(rows() * (columns.end - columns.begin), 0);
   const std::uint64_t bytes = matrix_bytes(job_, layer, parts_[me_]);
   agreed_ = StepWish::kNothing;
-  for (const Slices& one : got) {
-    SliceReader reader(one);
+  for (std::size_t rank = 0; rank < got.size(); ++rank) {
+    SliceReader reader(got[rank]);
     codec_.add({columns, job_.codec, reader.take(bytes)}, columns, gradient_);
-    if (reader.left() > 0) agreed_ = std::max(agreed_, read_wish(reader.take(1)));
+    if (!within(gradient_, kMostTaken * static_cast<float>(rank + 1)))
+      return given_by(rank, beyond_bounds("a gradient"));
+    if (reader.left() == 0) continue;
+    const auto wish = read_wish(reader.take(1));
+    if (!wish) return given_by(rank, no_wish());
+    agreed_ = std::max(agreed_, *wish);
   }
   set_columns(gradient_, rows(), learner(step).state().layers[layer]);
+  return {};
 }
 
 void FleetLearner::finish(StepNumber step) {

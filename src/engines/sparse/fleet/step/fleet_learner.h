@@ -90,9 +90,12 @@ class FleetLearner {
 
   void join(std::vector<sparse::NetworkPart> parts, std::size_t rank);
   // Computes what this member gives in a round. In a gradient round it is the parts for all ranks, one after
-  // the other. Requires that a step's rounds come in order, and that steps end in order. kBadData for bytes
-  // that no member can have given.
+  // the other. Requires that a step's rounds come in order, and that steps end in order. kBadData for what no
+  // member can have given: giver() did. kFailed: what this member would give is beyond all bounds
+  // (value_bounds.h). The step can be begun again.
   [[nodiscard]] Result<Slices> round(StepNumber step, FleetRound round, std::span<const Slices> got);
+  // The rank of the member that gave what cannot be, if the last round failed for that.
+  [[nodiscard]] std::optional<std::size_t> giver() const { return giver_; }
   // Work that can be done while others are waited for. round() does what has not been done ahead. First the
   // samples of a step that has not begun, of one step at a time:
   [[nodiscard]] bool has_read(StepNumber step) const { return ahead_ == step; }
@@ -146,15 +149,17 @@ class FleetLearner {
   void open(StepNumber step);
   [[nodiscard]] Result<void> take_hidden(StepNumber step, std::size_t layer, std::span<const Slices> got);
   [[nodiscard]] Result<void> take_shares(StepNumber step, std::span<const Slices> got);
-  void take_gradient(StepNumber step, std::size_t layer, std::span<const Slices> got);
-  [[nodiscard]] Slices give_hidden(StepNumber step, FleetRound round);
-  [[nodiscard]] Slices give_shares(StepNumber step);
-  [[nodiscard]] Slices own_shares(StepNumber step);
+  [[nodiscard]] Result<void> take_gradient(StepNumber step, std::size_t layer, std::span<const Slices> got);
+  // The result, which is an error by what the member of `rank` gave.
+  [[nodiscard]] Result<void> given_by(std::size_t rank, Result<void> taken);
+  [[nodiscard]] Result<Slices> give_hidden(StepNumber step, FleetRound round);
+  [[nodiscard]] Result<Slices> give_shares(StepNumber step);
+  [[nodiscard]] Result<Slices> own_shares(StepNumber step);
   // The most scores that the member of `rank` may tell; 0 where scores are not exchanged.
   [[nodiscard]] std::uint64_t scores(StepNumber step, std::size_t rank) const {
     return stepping_[step.value % stepping_.size()].scores[rank];
   }
-  [[nodiscard]] Slices give_gradient(StepNumber step, FleetRound round);
+  [[nodiscard]] Result<Slices> give_gradient(StepNumber step, FleetRound round);
   void finish(StepNumber step);
 
   const FleetJob job_;
@@ -172,6 +177,7 @@ class FleetLearner {
   std::vector<sparse::NetworkPart> parts_;  // by rank
   std::size_t me_ = 0;
   StepNumber applied_;
+  std::optional<std::size_t> giver_;
   StepLog log_;  // also has the steps in flight, which may be begun again
   double loss_ = 0;
   StepWish wish_ = StepWish::kNothing;

@@ -43,6 +43,7 @@ enum class FleetProbe : std::uint8_t {
   kReplayedRounded,
   kAddedRounded,
   kLogRounded,
+  kGivenInVain,
   kCount,
 };
 
@@ -95,6 +96,8 @@ inline constexpr std::array<ProbeName<FleetProbe>, static_cast<std::size_t>(Flee
          "what was lost was computed anew from shares of dh that had travelled rounded"},
         {FleetProbe::kLogRounded, "sparse.log-rounded",
          "a member without a log got one of what had travelled rounded"},
+        {FleetProbe::kGivenInVain, "sparse.given-in-vain",
+         "a member gave what none can have, and was blamed by one that did not take it"},
     }};
 
 }  // namespace gossamer::sparse_engine

@@ -71,8 +71,9 @@ Slices write_found(const sparse::FoundRows& found, std::size_t limit) {
   return {Slice::copy_of(std::as_bytes(std::span(numbers)))};
 }
 
-Result<void> add_found(const FleetJob& job, const Slices& bytes, std::size_t limit,
+Result<void> add_found(const FleetJob& job, const Slices& bytes, const RowFinder& by,
                        sparse::FoundRows& found) {
+  const std::size_t limit = by.limit;
   if (limit == 0) return {};
   std::vector<std::uint32_t> numbers(found.count.size() * (1 + limit));
   copy_front(bytes, std::as_writable_bytes(std::span(numbers)));
@@ -81,8 +82,9 @@ Result<void> add_found(const FleetJob& job, const Slices& bytes, std::size_t lim
     if (one.front() > limit || found.count[sample] + one.front() > found.limit)
       return no_find(fmt::format("{} rows of a sample", one.front()), fmt::format("at most {}", limit));
     for (const std::uint32_t row : one.subspan(1, one.front())) {
-      if (row >= job.shape.network.labels)
-        return no_find(fmt::format("row {}", row), fmt::format("one of {} rows", job.shape.network.labels));
+      const std::size_t rows = job.shape.network.labels;
+      if (row >= rows || !by.held.contains(row))
+        return no_find(fmt::format("row {}", row), fmt::format("a row that it holds, of {}", rows));
       found.add(sample, row);
     }
   }

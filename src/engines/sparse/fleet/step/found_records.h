@@ -33,9 +33,14 @@ namespace gossamer::sparse_engine {
 [[nodiscard]] std::uint64_t found_bytes(const FleetJob& job, std::size_t limit);
 // Requires that no sample has found more than `limit` rows.
 [[nodiscard]] Slices write_found(const sparse::FoundRows& found, std::size_t limit);
+// The member that has found rows: the most that it finds for a sample, and those that it holds.
+struct RowFinder {
+  std::size_t limit;
+  const sparse::HeldRows& held;
+};
 // Adds the rows that another member has found to `found`, which has room for them. Requires found_bytes()
-// bytes. kBadData for more rows than the limit, or for numbers that are no rows.
-[[nodiscard]] Result<void> add_found(const FleetJob& job, const Slices& bytes, std::size_t limit,
+// bytes. kBadData for more rows than the limit, or for numbers that are no rows of that member.
+[[nodiscard]] Result<void> add_found(const FleetJob& job, const Slices& bytes, const RowFinder& by,
                                      sparse::FoundRows& found);
 
 }  // namespace gossamer::sparse_engine

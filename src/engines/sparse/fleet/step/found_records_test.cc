@@ -25,6 +25,7 @@ struct FoundRecords : Test {
   const TinyProblem problem{
       {.hashed = sparse::HashNegativeOptions{.queries = kQueries, .found = std::size_t{3} * 10}}};
   const std::shared_ptr<const FleetJob> job = problem.make_job();
+  const sparse::HeldRows all_rows{job->shape.network.labels, job->shape.shard_shift};
 
   [[nodiscard]] sparse::NetworkPart with(std::size_t shards) const {
     std::set<std::size_t> first;
@@ -63,7 +64,7 @@ TEST_F(FoundRecords, ComeTogether) {
   for (const auto& [found, limit] : {std::pair(&first, 6U), std::pair(&second, 4U)}) {
     const Slices bytes = write_found(*found, limit);
     ASSERT_EQ(total_bytes(bytes), found_bytes(*job, limit));
-    ASSERT_TRUE(add_found(*job, bytes, limit, all).ok());
+    ASSERT_TRUE(add_found(*job, bytes, {limit, all_rows}, all).ok());
   }
   EXPECT_EQ(std::vector(all.of(0).begin(), all.of(0).end()), (std::vector<std::uint32_t>{149}));
   EXPECT_TRUE(all.of(1).empty());
@@ -82,7 +83,7 @@ TEST_F(FoundRecords, RefusesWhatCannotBe) {
     const auto number = static_cast<std::uint32_t>(value);
     std::memcpy(bad.data() + sizeof(number) * static_cast<std::size_t>(at), &number, sizeof(number));
     sparse::FoundRows all = nothing_found(*job);
-    const auto added = add_found(*job, {Slice::of(bad)}, 6, all);
+    const auto added = add_found(*job, {Slice::of(bad)}, {6, all_rows}, all);
     ASSERT_FALSE(added.ok()) << at;
     EXPECT_EQ(added.error().kind, ErrorKind::kBadData);
   }
@@ -91,8 +92,20 @@ TEST_F(FoundRecords, RefusesWhatCannotBe) {
   sparse::FoundRows full(sparse::HashSets::kShared, kQueries, most_found(*job));
   for (std::uint32_t row = 0; row < most_found(*job); ++row) full.add(0, row);
   const Slices bytes = write_found(full, most_found(*job));
-  EXPECT_TRUE(add_found(*job, bytes, most_found(*job), all).ok());
-  EXPECT_FALSE(add_found(*job, bytes, most_found(*job), all).ok());
+  EXPECT_TRUE(add_found(*job, bytes, {most_found(*job), all_rows}, all).ok());
+  EXPECT_FALSE(add_found(*job, bytes, {most_found(*job), all_rows}, all).ok());
+}
+
+// Claim: rows that their finder does not hold are refused.
+TEST_F(FoundRecords, RefusesRowsOfAnother) {
+  sparse::FoundRows found(sparse::HashSets::kShared, kQueries, 6);
+  found.add(1, 4);  // of the second shard
+  const Slices bytes = write_found(found, 6);
+  for (const std::size_t shard : {0U, 1U}) {
+    const sparse::NetworkPart held = with_shards(no_part(job->shape), job->shape, {shard});
+    sparse::FoundRows all = nothing_found(*job);
+    EXPECT_EQ(add_found(*job, bytes, {6, held.rows}, all).ok(), shard == 1) << shard;
+  }
 }
 
 }  // namespace

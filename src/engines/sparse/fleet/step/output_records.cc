@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "engines/sparse/fleet/step/layout.h"
+#include "engines/sparse/fleet/step/value_bounds.h"
 #include "kernels/kernels.h"
 
 namespace gossamer::sparse_engine {
@@ -144,8 +145,9 @@ Result<void> add_outputs(const FleetJob& job, const Slices& bytes, const sparse:
       if (row >= job.shape.network.labels || !part.rows.contains(row))
         return no_score(fmt::format("a score of row {}", row), "scores of rows that it holds");
     }
-    std::ranges::copy(std::as_bytes(rest.subspan(count, count)),
-                      std::as_writable_bytes(summing.room(count)).begin());
+    const std::span<float> scores = summing.room(count);
+    std::ranges::copy(std::as_bytes(rest.subspan(count, count)), std::as_writable_bytes(scores).begin());
+    if (!within(scores, kMostTaken)) return beyond_bounds("a score");
     rest = rest.subspan(2 * count);
     sparse::add_share(sum, summing.share());
   }
