@@ -11,6 +11,25 @@
 #include "cluster/control/view.h"
 
 namespace gossamer::node {
+namespace {
+
+// Deliveries and reports go to coordinators. What they answer, members say to nobody.
+bool is_for_coordinators(const net::Arrived& arrived) {
+  const std::uint32_t channel = arrived.message.channel;
+  return (channel == kDeliveries || channel == net::kReports) &&
+         arrived.from.node != cluster::kCoordinatorNode;
+}
+
+Error of_coordinators(const net::Arrived& arrived) {
+  return {.kind = ErrorKind::kBadData,
+          .where = fmt::format("node-{}", arrived.from.node.value),
+          .what = "the peer says to a member what members say to their coordinator alone",
+          .got = fmt::format("a message on channel {}", arrived.message.channel),
+          .expected = "none",
+          .fix = "look whether it runs this version"};
+}
+
+}  // namespace
 
 ConfiguredEngine::ConfiguredEngine(host::Disk& disk, cluster::MemberProcess& process, Options options)
     : disk_(disk), process_(process), options_(std::move(options)) {
@@ -43,11 +62,26 @@ void ConfiguredEngine::on(const cluster::ProcessEvent& event, Instant now) {
 bool ConfiguredEngine::took(const net::Arrived& arrived, Instant now) {
   if (links_ == nullptr || process_.member() == nullptr) return false;
   const net::PeerId coordinator = process_.member()->coordinator();
-  if (supply_ != nullptr && supply_->on(arrived, coordinator, now)) return true;
+  if (is_for_coordinators(arrived)) {
+    links_->consumed(arrived.receipt, now);
+    process_.member()->blame(arrived.from, of_coordinators(arrived), now);
+    return true;
+  }
+  if (supply_ != nullptr && supply_->on(arrived, coordinator, now)) {
+    blame(now);
+    return true;
+  }
   if (reports_ && reports_->on(arrived, coordinator, *links_, now)) return true;
   if (told_) return false;
   links_->consumed(arrived.receipt, now);
   return true;
+}
+
+void ConfiguredEngine::blame(Instant now) {
+  if (supply_ == nullptr) return;
+  for (const FileExchange::Blamed& one : supply_->take_blamed()) {
+    if (process_.member() != nullptr) process_.member()->blame(one.peer, one.error, now);
+  }
 }
 
 // Links end with a life, sometimes before that is told.
@@ -148,6 +182,7 @@ void ConfiguredEngine::tick(Instant now) {
     const cluster::Member* const member = process_.member();
     if (member != nullptr && !supply_->here()) supply_->donors(donors());
     supply_->tick(member != nullptr ? member->coordinator() : net::PeerId(), now);
+    blame(now);
     take_reports();
     if (member != nullptr && links_ != nullptr)
       reports_->tick(member->self().incarnation, member->coordinator(), *links_, now);

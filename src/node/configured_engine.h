@@ -78,6 +78,7 @@ class ConfiguredEngine final : public cluster::Engine {
   void go_on(Instant now);
   [[nodiscard]] std::unique_ptr<cluster::Engine> make_engine() const;
   [[nodiscard]] bool took(const net::Arrived& arrived, Instant now);
+  void blame(Instant now);
   void follow_links();
   [[nodiscard]] std::set<net::PeerId> donors() const;
   void take_reports();

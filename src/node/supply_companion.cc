@@ -62,6 +62,8 @@ std::optional<Error> SupplyCompanion::failing() const {
 
 std::vector<Misdeed> SupplyCompanion::take_misdeeds() {
   std::vector<Misdeed> misdeeds;
+  for (FileExchange::Blamed& one : exchange_.take_blamed())
+    misdeeds.push_back({one.peer, std::move(one.error)});
   for (FileCollection::Blamed& one : collection_.take_blamed())
     misdeeds.push_back({one.peer, Error{.what = std::move(one.why)}});
   for (ReportInbox::Blamed& one : run_.reports.take_blamed())

@@ -24,6 +24,11 @@ ChunkSet unpacked(const Slices& bits, std::uint64_t chunks) {
   return set;
 }
 
+bool is_answer(wire::Chunks::Kind kind) {
+  return kind == wire::Chunks::OFFER || kind == wire::Chunks::CHUNK || kind == wire::Chunks::BUSY ||
+         kind == wire::Chunks::GONE;
+}
+
 }  // namespace
 
 Fetcher::Fetcher(const Options& options, Manifest manifest, ChunkSet here) : options_(options) {
@@ -59,12 +64,12 @@ void Fetcher::lost(net::PeerId donor, Instant now, FetchEvents& out) {
   ask_all(now, out);
 }
 
-void Fetcher::drop(net::PeerId donor, Error error, FetchEvents& out) {
-  const auto found = sources_.find(donor);
+void Fetcher::drop(DonorDropped dropped, FetchEvents& out) {
+  const auto found = sources_.find(dropped.donor);
   release(found->second);
   sources_.erase(found);
   reorder();
-  out.push_back(DonorDropped{donor, std::move(error)});
+  out.emplace_back(std::move(dropped));
 }
 
 void Fetcher::release(Source& source) {
@@ -167,8 +172,10 @@ void Fetcher::on(net::PeerId from, net::Message message, Instant now, FetchEvent
   if (found == sources_.end()) return;
   wire::Chunks body;
   if (!body.ParseFromString(message.body)) {
-    drop(from,
-         chunks_fault(from, fmt::format("{} bytes that are no answer", message.body.size()), "a Chunks"),
+    drop({.donor = from,
+          .error =
+              chunks_fault(from, fmt::format("{} bytes that are no answer", message.body.size()), "a Chunks"),
+          .nonsense = true},
          out);
     return ask_all(now, out);
   }
@@ -177,7 +184,10 @@ void Fetcher::on(net::PeerId from, net::Message message, Instant now, FetchEvent
   Source& source = found->second;
   const bool asked = std::ranges::find(source.asked, body.chunk()) != source.asked.end();
   Result<void> good;
-  if (body.kind() == wire::Chunks::OFFER) {
+  if (!is_answer(body.kind())) {
+    good = chunks_fault(from, fmt::format("an answer of kind {}", static_cast<int>(body.kind())),
+                        "OFFER, CHUNK, BUSY or GONE");
+  } else if (body.kind() == wire::Chunks::OFFER) {
     good = on_offer(from, source, body, std::move(message.payload), out);
   } else if (!asked) {
     good = chunks_fault(from, fmt::format("an answer about chunk {}", body.chunk()),
@@ -188,14 +198,11 @@ void Fetcher::on(net::PeerId from, net::Message message, Instant now, FetchEvent
     let_go(source, body.chunk());
     source.paused_until = now + from_milliseconds(std::clamp(body.retry_ms(), 1U, 60'000U));
     source.window = std::max<std::uint64_t>(source.asked.size(), 1);
-  } else if (body.kind() == wire::Chunks::GONE) {
+  } else {
     source.has[body.chunk()] = false;
     let_go(source, body.chunk());
-  } else {
-    good = chunks_fault(from, fmt::format("an answer of kind {}", static_cast<int>(body.kind())),
-                        "OFFER, CHUNK, BUSY or GONE");
   }
-  if (!good.ok()) drop(from, good.error(), out);
+  if (!good.ok()) drop({.donor = from, .error = good.error(), .nonsense = !is_answer(body.kind())}, out);
   ask_all(now, out);
 }
 

@@ -37,10 +37,12 @@ struct ChunkHere {
   std::uint64_t chunk = 0;
   Slices content;
 };
-// A donor lied or broke the rules. It is asked no more.
+// A donor lied or broke the rules. It is asked no more. `nonsense`: what it sent is no answer at all. A bad
+// disk or an earlier question of this node may explain anything else.
 struct DonorDropped {
   net::PeerId donor;
   Error error;
+  bool nonsense = false;
 };
 // All chunks are here.
 struct FetchDone {};
@@ -91,7 +93,7 @@ class Fetcher {
   };
 
   void know(Manifest manifest, ChunkSet here);
-  void drop(net::PeerId donor, Error error, FetchEvents& out);
+  void drop(DonorDropped dropped, FetchEvents& out);
   void release(Source& source);
   void let_go(Source& source, std::uint64_t chunk);
   void reorder();

@@ -16,6 +16,17 @@ namespace gossamer::cluster {
 using membership::ToCoordinator;
 using membership::ToMember;
 
+namespace {
+
+Error no_coordinator(net::PeerId peer) {
+  return {.kind = ErrorKind::kBadData,
+          .where = fmt::format("node-{}", peer.node.value),
+          .what = "a member speaks as a coordinator does",
+          .fix = "look whether it runs this version"};
+}
+
+}  // namespace
+
 Member::Member(Options options, net::Links& links, AskLead ask_lead, Instant now)
     : options_(std::move(options)),
       links_(links),
@@ -106,7 +117,9 @@ void Member::on(const net::LinkEvent& event, Instant now) {
     if (arrived->message.channel != kControlChannel) return;  // the message is for the engine
     links_.consumed(arrived->receipt, now);
     const bool obeyed = arrived->from == coordinator() || !guarded(Defect::kOldGeneration);
-    if (arrived->from.node == kCoordinatorNode && obeyed) on_message(arrived->message, now);
+    if (arrived->from.node != kCoordinatorNode)
+      return blame(arrived->from, no_coordinator(arrived->from), now);
+    if (obeyed) on_message(arrived->message, now);
   } else if (const auto* const up = std::get_if<net::LinkUp>(&event)) {
     on_link_up(up->peer, now);
   } else if (const auto* const broken = std::get_if<net::LinkBroken>(&event)) {

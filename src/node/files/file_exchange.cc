@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/files/file_exchange.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -10,6 +12,12 @@ namespace gossamer::node {
 namespace {
 
 constexpr cluster::ChunkChannels kChannels{.requests = kChunkRequests, .answers = kChunkAnswers};
+
+// A fetcher has at most 16 questions about chunks out, and asks once for each file and link what there is. A
+// question for a manifest costs the donor as much as many others.
+constexpr double kQuestionsPerSecond = 4096;
+constexpr double kQuestionsAtOnce = 8192;
+constexpr double kManifestCosts = 64;
 
 std::uint64_t bytes_here(const cluster::Fetcher& fetcher) {
   std::uint64_t bytes = 0;
@@ -28,6 +36,7 @@ FileExchange::FileExchange(host::Disk& disk, Options options, Instant now)
 void FileExchange::connect(net::Links* links) {
   ++life_;
   links_ = links;
+  rooms_.clear();
   for (const auto& [peer, served] : std::exchange(served_, {})) donor_.lost(peer);
   for (auto& [id, getting] : gettings_) {
     cluster::FetchEvents nobody_is_asked;
@@ -117,9 +126,14 @@ bool FileExchange::on(net::Arrived arrived, Instant now) {
 void FileExchange::on_request(const net::Arrived& arrived, Instant now) {
   if (links_ == nullptr) return;
   links_->consumed(arrived.receipt, now);
+  wire::Chunks asked;
+  const bool whole = asked.ParseFromString(arrived.message.body) && asked.with_manifest();
+  if (!may_ask(arrived.from, whole ? kManifestCosts : 1, now)) return;
   std::vector<cluster::ChunkSend> answers;
-  if (auto good = donor_.on(arrived.from, arrived.message, now, answers); !good.ok())
+  if (auto good = donor_.on(arrived.from, arrived.message, now, answers); !good.ok()) {
     remarks_.push_back(good.error().message());
+    blamed_.push_back({arrived.from, good.error()});
+  }
   for (cluster::ChunkSend& answer : answers) {
     wire::Chunks body;
     const bool in_service = body.ParseFromString(answer.message.body) && body.kind() == wire::Chunks::CHUNK;
@@ -135,12 +149,33 @@ void FileExchange::on_request(const net::Arrived& arrived, Instant now) {
   }
 }
 
+// A peer is blamed for each question that goes beyond the limit, as no fetcher asks so many.
+bool FileExchange::may_ask(net::PeerId peer, double questions, Instant now) {
+  const auto [found, fresh] = rooms_.try_emplace(peer, Room{.questions = kQuestionsAtOnce, .since = now});
+  Room& room = found->second;
+  const double more = (now - std::exchange(room.since, now)).seconds() * kQuestionsPerSecond;
+  room.questions = std::min(kQuestionsAtOnce, room.questions + more);
+  if (room.questions >= questions) {
+    room.questions -= questions;
+    return true;
+  }
+  blamed_.push_back({peer, cluster::chunks_fault(peer, "more questions than files have chunks",
+                                                 fmt::format("{} a second", kQuestionsPerSecond))});
+  return false;
+}
+
 void FileExchange::on_answer(net::Arrived arrived, Instant now) {
   if (links_ == nullptr) return;
   wire::Chunks body;
   Sha256 id{};
   const bool read = body.ParseFromString(arrived.message.body) && body.manifest().size() == id.size();
-  if (read) std::ranges::copy(std::as_bytes(std::span(body.manifest())), id.begin());
+  if (!read) {
+    links_->consumed(arrived.receipt, now);
+    blamed_.push_back(
+        {arrived.from, cluster::chunks_fault(arrived.from, "bytes that are no answer", "a Chunks")});
+    return;
+  }
+  std::ranges::copy(std::as_bytes(std::span(body.manifest())), id.begin());
   const auto getting = gettings_.find(id);
   if (getting == gettings_.end() || !getting->second.fetcher) return links_->consumed(arrived.receipt, now);
   cluster::FetchEvents events;
@@ -172,6 +207,7 @@ void FileExchange::carry_out(Getting& getting, cluster::FetchEvents events,
       getting.here_bytes += total_bytes(chunk->content);
       write(getting, std::move(*chunk), receipt);
     } else if (auto* const dropped = std::get_if<cluster::DonorDropped>(&event)) {
+      if (dropped->nonsense) blamed_.push_back({dropped->donor, dropped->error});
       if (getting.wanted.ends_with_donor) {
         dropped->error.kind = ErrorKind::kBadData;
         return fail(getting.number, dropped->error);

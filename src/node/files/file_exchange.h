@@ -92,6 +92,13 @@ class FileExchange {
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
 
   [[nodiscard]] std::vector<Got> take_got() { return std::exchange(got_, {}); }
+  // A peer has sent what no correct node sends: bytes that are no question or no answer, or more questions
+  // than files have chunks. A chunk with another hash is none of these, as a bad disk makes one, too.
+  struct Blamed {
+    net::PeerId peer;
+    Error error;
+  };
+  [[nodiscard]] std::vector<Blamed> take_blamed() { return std::exchange(blamed_, {}); }
   // Remarks for people, such as the name of a node that lied.
   [[nodiscard]] std::vector<std::string> take_remarks() { return std::exchange(remarks_, {}); }
 
@@ -110,7 +117,14 @@ class FileExchange {
     std::deque<net::Ticket> chunks;  // chunks that are under way
   };
 
+  // The questions that a peer may still ask at once.
+  struct Room {
+    double questions = 0;
+    Instant since;
+  };
+
   void on_request(const net::Arrived& arrived, Instant now);
+  [[nodiscard]] bool may_ask(net::PeerId peer, double questions, Instant now);
   void on_answer(net::Arrived arrived, Instant now);
   void opened(std::uint64_t number, Result<std::shared_ptr<IncomingFile>> file, Instant now);
   void meet_donors(Getting& getting, Instant now);
@@ -133,6 +147,8 @@ class FileExchange {
   std::map<Sha256, Getting> gettings_;
   std::map<net::PeerId, Served> served_;
   std::vector<Got> got_;
+  std::map<net::PeerId, Room> rooms_;
+  std::vector<Blamed> blamed_;
   std::vector<std::string> remarks_;
 };
 

@@ -2,6 +2,7 @@
 #include "node/files/file_exchange.h"
 
 #include <gmock/gmock.h>
+#include <gossamer/chunks.pb.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -193,6 +194,40 @@ TEST_F(FileExchangeTest, GivesNoMoreThanItsLimit) {
   EXPECT_TRUE(b.got.empty());
   run_for(6);
   EXPECT_EQ(b.got.size(), 1U);
+}
+
+// Bytes that are no question or no answer are their sender's fault. So are questions without end. A donor
+// with a bad disk, and a node that fetches, are blamed for nothing.
+TEST_F(FileExchangeTest, NonsenseIsBlamed) {
+  ExchangingNode& a = add(1);
+  ExchangingNode& b = add(2);
+  const StoredFile file = a.store("/train.cache", make_bytes(3'000'000));
+  a.give(file);
+  b.node.open(a.node);
+  get(b, file, {a.node.id});
+  run_for(2);
+  ASSERT_EQ(b.got.size(), 1U);
+  EXPECT_TRUE(a.exchange->take_blamed().empty());
+  const auto say = [&](std::uint32_t channel, const std::string& body) {
+    ASSERT_TRUE(b.node.send(a.node.id, host::Lane::kBulk, {.channel = channel, .body = body, .payload = {}}));
+  };
+  for (const std::uint32_t channel : {kChunkRequests, kChunkAnswers}) {
+    say(channel, "\xff");
+    run_for(1);
+    const auto blamed = a.exchange->take_blamed();
+    ASSERT_EQ(blamed.size(), 1U) << channel;
+    EXPECT_EQ(blamed[0].peer, b.node.id);
+  }
+  wire::Chunks ask;
+  ask.set_manifest(file.manifest.id().data(), file.manifest.id().size());
+  ask.set_kind(wire::Chunks::ASK);
+  ask.set_with_manifest(true);
+  for (int i = 0; i < 128; ++i) say(kChunkRequests, ask.SerializeAsString());
+  run_for(1);
+  EXPECT_TRUE(a.exchange->take_blamed().empty());
+  for (int i = 0; i < 300; ++i) say(kChunkRequests, ask.SerializeAsString());
+  run_for(1);
+  EXPECT_GT(a.exchange->take_blamed().size(), 100U);
 }
 
 }  // namespace

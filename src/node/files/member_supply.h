@@ -70,6 +70,8 @@ class MemberSupply {
   // Why the files will never be here.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
   // What people should know, since the last call.
+  // Peers that have broken a rule of the exchange of files.
+  [[nodiscard]] std::vector<FileExchange::Blamed> take_blamed() { return exchange_.take_blamed(); }
   [[nodiscard]] std::vector<std::string> take_remarks();
 
  private:
