@@ -271,6 +271,9 @@ void Changes::decide(const Cause& cause) {
     if (!placed.ok()) {
       reach(ControlProbe::kShortOfMemory);
       advance(Event::kTooLittle, {.now = now, .text = placed.error().message()});
+    } else if (const auto odd = says_too_much(at_rest(), placed->placement)) {
+      contradicting_ = {*odd};
+      return;
     } else if (announced && placed->change == placement::Change::kNone) {
       advance(Event::kUnchanged, {.now = now});
     } else {
@@ -292,7 +295,6 @@ AtRest Changes::at_rest() {
 void Changes::install(const Cause& cause) {
   const HoldingMap after = holdings_of(*cause.placed);
   const Decision decision = cluster::decide(at_rest(), after);
-  CHECK(decision.bytes.size() <= kMaxDecisionBytes, decision.bytes.size());
   if (decision.committed) books_.correct(*decision.committed);
   for (host::Change& change : put_holdings(run_.holdings, after)) outbox_.put(std::move(change));
   run_.holdings = after;

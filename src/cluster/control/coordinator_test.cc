@@ -380,6 +380,33 @@ TEST_F(CoordinatorTest, WhoContradictsTheOthersIsFenced) {
   EXPECT_FALSE(coordinator_->failure());
 }
 
+// Claim: a member that reports so much that the decision cannot be kept is fenced before anything is decided.
+// If the reports are alike, the run ends, and says why.
+TEST_F(CoordinatorTest, WhoReportsTooMuchIsFenced) {
+  const net::PeerId one = begin(10);
+  const net::PeerId two = begin(11);
+  serve(one);
+  serve(two);
+  const net::PeerId liar = begin(12);
+  say(liar, [](auto& said) { said.mutable_ready(); });
+  const auto report = [&](net::PeerId from, std::size_t bytes) {
+    say(from, [&](auto& said) {
+      said.mutable_frozen()->set_epoch(coordinator_->view().epoch().value);
+      said.mutable_frozen()->set_report(std::string(bytes, 'L'));
+    });
+  };
+  report(liar, kMaxDecisionBytes);
+  report(one, 1000);
+  report(two, 2000);
+  EXPECT_TRUE(coordinator_->fenced().contains(liar.incarnation));
+  EXPECT_FALSE(coordinator_->failure());
+  store();
+  report(one, kMaxDecisionBytes - 10);
+  report(two, kMaxDecisionBytes - 20);
+  ASSERT_TRUE(coordinator_->failure().has_value());
+  EXPECT_EQ(coordinator_->failure()->what, "the run has too many parts");
+}
+
 // Claim: a member that broke a rule elsewhere is fenced, with the reason. A later life of its node is not.
 TEST_F(CoordinatorTest, BlamesOneLife) {
   const net::PeerId peer = begin(10);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <utility>
 
 namespace gossamer::cluster {
 namespace {
@@ -142,12 +143,35 @@ HoldingMap holdings_of(const placement::Placement& placed) {
   return holdings;
 }
 
-Decision decide(const AtRest& rest, const HoldingMap& after) {
+namespace {
+
+Decision any_decision(const AtRest& rest, const HoldingMap& after) {
   return rest.workload.decide({.view = rest.run.view,
                                .reports = rest.reports,
                                .before = rest.run.holdings,
                                .after = after,
                                .committed = rest.committed});
+}
+
+}  // namespace
+
+Decision decide(const AtRest& rest, const HoldingMap& after) {
+  Decision decision = any_decision(rest, after);
+  if (decision.bytes.size() <= kMaxDecisionBytes) return decision;
+  return {.committed = decision.committed,
+          .failure = Error{.what = "the run has too many parts",
+                           .got = fmt::format("a decision of {} bytes", decision.bytes.size()),
+                           .expected = fmt::format("at most {}", kMaxDecisionBytes),
+                           .fix = "resume it with fewer members"}};
+}
+
+std::optional<NodeId> says_too_much(const AtRest& rest, const placement::Placement& placed) {
+  if (any_decision(rest, holdings_of(placed)).bytes.size() <= kMaxDecisionBytes) return std::nullopt;
+  std::vector<std::pair<std::size_t, NodeId>> sizes;
+  for (const auto& [node, report] : rest.reports) sizes.emplace_back(report.report().size(), node);
+  std::ranges::sort(sizes);
+  if (sizes.empty() || sizes.back().first <= 2 * sizes[(sizes.size() - 1) / 2].first) return std::nullopt;
+  return sizes.back().second;
 }
 
 membership::Installed installed_as(Epoch epoch, const Decision& decision,

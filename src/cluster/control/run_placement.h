@@ -32,8 +32,11 @@ struct AtRest {
   std::optional<StepNumber> committed;
 };
 [[nodiscard]] HoldingMap holdings_of(const placement::Placement& placed);
-// The engine's decision for members that hold things so.
+// The engine's decision for members that hold things so. It fails if it is too large to be kept.
 [[nodiscard]] Decision decide(const AtRest& rest, const HoldingMap& after);
+// A member may report anything, and the decision rests on all reports. If it would be too large to be kept: a
+// member whose report is the largest, and more than twice as large as those of most. It is not believed.
+[[nodiscard]] std::optional<NodeId> says_too_much(const AtRest& rest, const placement::Placement& placed);
 // What the store is to know of it.
 [[nodiscard]] membership::Installed installed_as(Epoch epoch, const Decision& decision,
                                                  const placement::Placement& placed);
