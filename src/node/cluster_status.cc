@@ -59,6 +59,7 @@ ordered_json member_json(const cluster::MemberFacts& member, const Held& held, I
                        {"things", held.things},
                        {"held", nullptr},
                        {"connected", member.link.up},
+                       {"bulk_connected", member.link.lane(host::Lane::kBulk).up},
                        {"round_trip_ms", nullptr},
                        {"silent_ms", nullptr},
                        {"queued_bytes", member.link.queued_bytes},

@@ -46,6 +46,8 @@ void add_epochs(MetricsPage& page, Epoch view, Epoch installed) {
 void add_link(MetricsPage& page, NodeId peer, const net::LinkStatistics& link) {
   const MetricsPage::Labels labels{{"peer", fmt::format("{}", peer.value)}};
   page.gauge("gossamer_link_up", "1: the control connection is up.", flag(link.up), labels);
+  page.gauge("gossamer_link_bulk_up", "1: the bulk connection is up.", flag(link.lane(host::Lane::kBulk).up),
+             labels);
   if (link.round_trip) {
     page.gauge("gossamer_link_round_trip_seconds", "Of the last ping.", link.round_trip->seconds(), labels);
   }

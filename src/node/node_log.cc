@@ -15,7 +15,9 @@
 #include <utility>
 #include <variant>
 
+#include "base/node_name.h"
 #include "base/printable.h"
+#include "net/link/link.h"
 #include "node/cluster_status.h"
 
 namespace gossamer::node {
@@ -95,18 +97,39 @@ std::string in_words(const cluster::RunEvent& event, NodeId self) {
 }
 
 bool wants_attention(std::string_view kind) {
-  constexpr std::array<std::string_view, 9> kKinds{"lost",        "accused",       "short",
-                                                   "store_fails", "cut_off",       "doubt",
-                                                   "store_error", "enrol_refused", "fenced"};
+  constexpr std::array<std::string_view, 10> kKinds{"lost",    "accused",     "short",       "store_fails",
+                                                    "cut_off", "doubt",       "store_error", "enrol_refused",
+                                                    "fenced",  "lane_blocked"};
   return std::find(kKinds.begin(), kKinds.end(), kind) != kKinds.end();
 }
 
-cluster::RunEvent told(const net::LinkUp& event) { return {.kind = "link_up", .peer = event.peer}; }
+std::string by_way_of(NodeId via) {
+  return via.value == 0 ? std::string() : "through " + certificate_name(via);
+}
+
+cluster::RunEvent told(const net::LinkUp& event) {
+  return {.kind = "link_up", .peer = event.peer, .text = by_way_of(event.via)};
+}
 cluster::RunEvent told(const net::LinkBroken& event) {
   return {.kind = "link_broken", .peer = event.peer, .text = event.reason.message()};
 }
 cluster::RunEvent told(const net::OpenFailed& event) {
   return {.kind = "open_failed", .peer = {event.node, {}}, .text = event.reason.message()};
+}
+cluster::RunEvent told(const net::BulkUp& event) {
+  return {.kind = "bulk_up", .peer = event.peer, .text = by_way_of(event.via)};
+}
+cluster::RunEvent told(const net::BulkBroken& event) {
+  return {.kind = "bulk_broken", .peer = event.peer, .text = event.reason.message()};
+}
+cluster::RunEvent told(const net::BulkFailed& event) {
+  return {.kind = "bulk_failed", .peer = {event.node, {}}, .text = event.reason.message()};
+}
+cluster::RunEvent told(const net::LaneBlocked& event) {
+  const std::string lane = fmt::format("the {} lane has had no connection for {:.0f} s", name(event.lane),
+                                       net::LaneState::kBlockedAfter.seconds());
+  const std::string reason = event.reason.message();
+  return {.kind = "lane_blocked", .peer = event.peer, .text = reason.empty() ? lane : lane + ": " + reason};
 }
 cluster::RunEvent told(const net::LinkEnded& event) {
   return {.kind = "link_ended", .peer = event.peer, .text = event.reason.message()};
@@ -168,9 +191,12 @@ void NodeLog::remark(LogLevel level, Epoch epoch, std::string_view text) {
 }
 
 void NodeLog::link(const net::LinkEvent& event, Epoch epoch) {
-  if (!console_->should_log(spdlog::level::debug)) return;
+  // Other events of links are many, and mend themselves. This one may need a person: a firewall, a router.
+  const bool blocked = std::holds_alternative<net::LaneBlocked>(event);
+  if (!blocked && !console_->should_log(spdlog::level::debug)) return;
   cluster::RunEvent line = std::visit([](const auto& one) { return told(one); }, event);
   line.epoch = epoch;
+  if (blocked) return this->event(line);
   if (!line.kind.empty()) write(LogLevel::kDebug, line);
 }
 

@@ -54,7 +54,7 @@ class NodeLog {
   void refusal(const std::string& from, const Error& why, Epoch epoch, Instant now);
   // A peer may have put anything into `text`, so only printable characters are shown.
   void remark(LogLevel level, Epoch epoch, std::string_view text);
-  // Logs an event of a link, at level debug.
+  // Logs an event of a link, at level debug. A blocked lane is an event of its own.
   void link(const net::LinkEvent& event, Epoch epoch);
 
   // How many events there were since the start, by kind.

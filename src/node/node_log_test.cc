@@ -101,13 +101,31 @@ TEST(NodeLog, TellsOfLinks) {
     {
       NodeLog log(machine.host(), "run", {.level = level});
       log.link(net::OpenFailed{.node = NodeId(4), .reason = {.what = "nobody is there"}}, Epoch(2));
+      log.link(net::BulkFailed{.node = NodeId(4), .reason = {.what = "nobody is there"}}, Epoch(2));
       log.link(net::Arrived{}, Epoch(2));
     }
     const std::string shown = machine.console.text;
     EXPECT_EQ(shown.find("open_failed node 4: nobody is there") != std::string::npos,
               level == LogLevel::kDebug);
-    EXPECT_EQ(std::count(shown.begin(), shown.end(), '\n'), level == LogLevel::kDebug ? 1 : 0);
+    EXPECT_EQ(shown.find("bulk_failed node 4: nobody is there") != std::string::npos,
+              level == LogLevel::kDebug);
+    EXPECT_EQ(std::count(shown.begin(), shown.end(), '\n'), level == LogLevel::kDebug ? 2 : 0);
   }
+}
+
+// A lane that stays away is a warning, and an event of its own: a person may have to open a port.
+TEST(NodeLog, NamesABlockedLane) {
+  run::testing::SimMachine machine;
+  {
+    NodeLog log(machine.host(), "run", {.level = LogLevel::kWarning});
+    log.link(net::LaneBlocked{.peer = {NodeId(4), Incarnation(9)},
+                              .lane = host::Lane::kBulk,
+                              .reason = {.where = "node-4 at 10.0.0.1:2", .what = "refused"}},
+             Epoch(2));
+    EXPECT_EQ(log.counts().at("lane_blocked"), 1U);
+  }
+  EXPECT_THAT(machine.console.text, HasSubstr("epoch 2: lane_blocked node 4: the bulk lane has had no"));
+  EXPECT_THAT(machine.console.text, HasSubstr("node-4 at 10.0.0.1:2: refused"));
 }
 
 }  // namespace

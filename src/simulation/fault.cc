@@ -2,9 +2,11 @@
 #include "simulation/fault.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "base/rng.h"
+#include "net/link/connection.h"
 
 namespace gossamer::simulation {
 
@@ -22,6 +24,20 @@ std::optional<FaultKind> fault_of(std::string_view name) {
   }
   return std::nullopt;
 }
+
+namespace {
+
+// A lane that is cut by itself is noticed by its silence. So a third of the cuts each end before, within a
+// second of it, and long after it.
+double lane_cut(double seconds, std::size_t number) {
+  const double silence = net::Connection::kSilence.seconds();
+  const double fraction = std::fmod(seconds, 1.0);
+  if (number % 3 == 1) return silence - 0.5 + fraction;
+  if (number % 3 == 2) return silence * (2 + 10 * fraction);
+  return std::min(seconds, silence - 1);
+}
+
+}  // namespace
 
 std::vector<Fault> draw_faults(std::uint64_t seed, const std::vector<FaultKind>& kinds, std::size_t count,
                                Instant from, Instant to, Longest longest) {
@@ -45,6 +61,7 @@ std::vector<Fault> draw_faults(std::uint64_t seed, const std::vector<FaultKind>&
     const bool ends = fault.kind == FaultKind::kKill || fault.kind == FaultKind::kPowerOff;
     // A liar needs at least 7 s of accusations to cost a life.
     const bool accuses = fault.kind == FaultKind::kLie;
+    if (longest == Longest::kLong && fault.kind == FaultKind::kCutLane) seconds = lane_cut(seconds, i);
     fault.lasts = from_seconds(ends ? seconds / 4 : accuses ? seconds + 10 : seconds);
     fault.member = rng.next_u64();
     fault.other = rng.next_u64();

@@ -165,6 +165,7 @@ class Fleet final {
   void told(SimMember& process, const cluster::ProcessEvent& event);
   void heard(const std::string& machine, const net::Arrived& arrived);
   void look();
+  void look_at_lanes();
   void note_failure(const std::string& what);
   void note_failures();
 
@@ -194,6 +195,7 @@ class Fleet final {
   std::set<Incarnation> struck_;
   std::vector<std::string> free_machines_;  // their members have ended
   std::optional<std::string> failure_;
+  std::uint64_t looks_ = 0;
   std::map<std::string, Seen> seen_;
   std::map<std::string, std::unique_ptr<SimCoordinator>> coordinators_;
   std::map<std::string, std::unique_ptr<SimMember>> members_;

@@ -65,6 +65,7 @@ enum class ControlProbe : std::uint8_t {
   kLeaveInTime,
   kRelayed,
   kOtherWay,
+  kBulkOtherWay,
   kBlamed,
   kCount,
 };
@@ -136,6 +137,7 @@ inline constexpr std::array<ProbeName<ControlProbe>, static_cast<std::size_t>(Co
         {ControlProbe::kRelayed, "member.relayed",
          "a member opened a link to another through the coordinator"},
         {ControlProbe::kOtherWay, "member.other-way", "a member was tried another way"},
+        {ControlProbe::kBulkOtherWay, "member.bulk-other-way", "a bulk lane alone was tried another way"},
         {ControlProbe::kBlamed, "member.blamed", "a peer broke a rule"},
     }};
 

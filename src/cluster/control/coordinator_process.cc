@@ -261,7 +261,8 @@ void CoordinatorProcess::start_leading(Instant now) {
                                     .channels = net::channel_rules(),
                                     .coordinator = kCoordinatorNode,
                                     .relays = true,
-                                    .probes = options_.link_probes});
+                                    .probes = options_.link_probes,
+                                    .silence = silence_by(options_.coordinator.defect)});
   Coordinator::Options options = options_.coordinator;
   options.generation = generation_;
   coordinator_ =

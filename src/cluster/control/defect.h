@@ -32,6 +32,7 @@ enum class Defect {
   kOpenCommit,          // a step is committed before all of its samples are claimed
   kKeptClaims,          // fencing a member frees none of its claims
   kClaimsOfAnybody,     // a member that does not serve may claim and commit
+  kSilenceOfLink,       // a lane counts as heard while the other lane of its link is
 };
 
 struct DefectName {
@@ -40,7 +41,7 @@ struct DefectName {
   std::string_view sentence;
 };
 
-inline constexpr std::array<DefectName, 20> kDefects{{
+inline constexpr std::array<DefectName, 21> kDefects{{
     {Defect::kNoFencing, "no-fencing", "the dead leave the view, but what they say still counts"},
     {Defect::kReplyBeforePersist, "reply-before-persist", "answers do not wait for the store"},
     {Defect::kLostLedgerWrite, "lost-ledger-write", "granted claims are not written"},
@@ -63,6 +64,7 @@ inline constexpr std::array<DefectName, 20> kDefects{{
     {Defect::kOpenCommit, "open-commit", "a step is committed before all of its samples are claimed"},
     {Defect::kKeptClaims, "kept-claims", "fencing a member frees none of its claims"},
     {Defect::kClaimsOfAnybody, "claims-of-anybody", "a member that does not serve may claim and commit"},
+    {Defect::kSilenceOfLink, "silence-of-link", "a lane counts as heard while the other of its link is"},
 }};
 
 // None for an unknown name.

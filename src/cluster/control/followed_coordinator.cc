@@ -31,7 +31,7 @@ void FollowedCoordinator::follow(const membership::LeadAnswer& lead, Instant now
   lead_ = lead;
   generation_ = Generation(lead.generation());
   incarnation_ = Incarnation(lead.incarnation());
-  linked_ = false;
+  linked_ = bulk_up_ = false;
   heard_ = false;
   links_.open(address_of(kCoordinatorNode, lead.listening()), now);
 }

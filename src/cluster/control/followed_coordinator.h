@@ -53,7 +53,8 @@ class FollowedCoordinator {
   // Events of the link. False: it was up already.
   bool up();
   void broken(Instant now);
-  void ended() { linked_ = false; }
+  void ended() { linked_ = bulk_up_ = false; }
+  void bulk(bool up) { bulk_up_ = up; }
 
   // Asks the next address.
   void search(Instant now);
@@ -68,6 +69,8 @@ class FollowedCoordinator {
   [[nodiscard]] Generation generation() const { return generation_; }
   // The control connection is up.
   [[nodiscard]] bool linked() const { return linked_; }
+  // The bulk connection is up.
+  [[nodiscard]] bool bulk_up() const { return bulk_up_; }
   // The coordinator said something in this life of the link.
   [[nodiscard]] bool was_heard() const { return heard_; }
   [[nodiscard]] Duration silence(Instant now) const { return now - last_heard_; }
@@ -82,6 +85,7 @@ class FollowedCoordinator {
   Generation generation_;
   Incarnation incarnation_;
   bool linked_ = false;
+  bool bulk_up_ = false;
   bool heard_ = false;
   Rng rng_;
   Duration search_wait_ = kSearchFirst;

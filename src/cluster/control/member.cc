@@ -97,7 +97,7 @@ void Member::say_beat(Instant now) {
     progress.set_next(next.value);
     reported_[track] = next;
   }
-  for (const NodeId node : peers_.silent(now)) beat.add_unreachable(node.value);
+  for (const NodeId node : peers_.out_of_reach(now)) beat.add_unreachable(node.value);
   for (const NodeId node : peers_.lost()) beat.add_lost(node.value);
   const MemberLinks::Word word = peers_.on_doubted(now);
   for (const NodeId node : word.hears) beat.add_hears(node.value);
@@ -122,6 +122,11 @@ void Member::on(const net::LinkEvent& event, Instant now) {
     if (obeyed) on_message(arrived->message, now);
   } else if (const auto* const up = std::get_if<net::LinkUp>(&event)) {
     on_link_up(up->peer, now);
+  } else if (const auto* const bulk = std::get_if<net::BulkUp>(&event)) {
+    if (bulk->peer == coordinator()) coordinator_.bulk(true);
+    say_ready(now);
+  } else if (const auto* const lost = std::get_if<net::BulkBroken>(&event)) {
+    if (lost->peer == coordinator()) coordinator_.bulk(false);
   } else if (const auto* const broken = std::get_if<net::LinkBroken>(&event)) {
     peers_.down(broken->peer.node, now);
     if (broken->peer == coordinator()) coordinator_.broken(now);
@@ -239,7 +244,8 @@ void Member::on_change(const membership::Change& change, Instant now) {
 }
 
 void Member::say_ready(Instant now) {
-  if (!wants_to_serve_ || said_ready_ || serving() || !coordinator_.linked() || !told_view_) return;
+  if (!wants_to_serve_ || said_ready_ || serving() || !told_view_) return;
+  if (!coordinator_.linked() || !coordinator_.bulk_up()) return;
   if (!peers_.reaches_all()) return;
   if (said_ready_before_) reach(ControlProbe::kReadyRepeated);
   said_ready_ = said_ready_before_ = true;

@@ -39,7 +39,8 @@ bool MemberLinks::up(net::PeerId peer, Instant now) {
 
 // Notes since when a member is out of reach. If it was silent before its connection broke, that counts.
 void MemberLinks::down(NodeId node, Instant now) {
-  down_since_.try_emplace(node, links_.statistics(node).last_heard.value_or(now));
+  const auto heard = links_.statistics(node).lane(host::Lane::kControl).last_heard;
+  down_since_.try_emplace(node, heard.value_or(now));
   if (!guarded(Defect::kOldNews)) lost_.insert(node);
 }
 
@@ -48,32 +49,54 @@ void MemberLinks::open_failed(NodeId node, Instant now) { down_since_.try_emplac
 void MemberLinks::reroute(Instant now) {
   if (now < next_reroute_) return;
   next_reroute_ = now + kRerouteEvery;
-  for (const auto& [node, record] : view_.members()) reroute(record, now);
+  for (const host::Lane lane : {host::Lane::kControl, host::Lane::kBulk}) {
+    for (const auto& [node, record] : view_.members()) reroute(record, lane, now);
+    for (const auto& [node, record] : expected_) reroute(record, lane, now);
+  }
+  watch_bulk(now);
 }
 
 // A firewall, NAT or a router without power may stand between the two, and the coordinator still reach both.
-// One of two ways may also be blocked in one direction, or for one lane.
-void MemberLinks::reroute(const membership::MemberRecord& record, Instant now) {
+// One of two ways may also be blocked in one direction, or for one lane. The other lane stays where it is.
+void MemberLinks::reroute(const membership::MemberRecord& record, host::Lane lane, Instant now) {
   const NodeId node(record.node());
-  const auto blocked = links_.blocked_since(node, now);
+  const auto blocked = links_.blocked_since(node, lane, now);
   if (!blocked || !reaches(own_, record)) return;
-  Way& way = ways_.try_emplace(node, Way{.since = now}).first->second;
-  if (now - *blocked < kUnreachableAfter) {
+  Way& way = ways_.try_emplace({node, lane}, Way{.since = now}).first->second;
+  // Each way has its time.
+  if (now - std::max(*blocked, way.since) < kUnreachableAfter) {
     if (!way.relayed || now - way.since < way.relayed_for) return;
     way.relayed_for.ns = std::min(2 * way.relayed_for.ns, kRelayedAtMost.ns);
   }
   reach(ControlProbe::kOtherWay);
+  if (lane == host::Lane::kBulk && links_.statistics(node).up) reach(ControlProbe::kBulkOtherWay);
   way.relayed = !way.relayed;
   way.since = now;
   net::PeerAddress address = address_of(node, record.listening());
   if (way.relayed) address = {.node = node, .via = kCoordinatorNode};
-  (void)links_.reroute(address, now);
+  (void)links_.reroute(address, lane, now);
+}
+
+// Notes since when messages wait for a bulk lane that is down. A lane that comes up and carries nothing lets
+// them wait on.
+void MemberLinks::watch_bulk(Instant now) {
+  for (const auto& [node, record] : view_.members()) {
+    const net::LaneStatistics bulk = links_.statistics(node).lane(host::Lane::kBulk);
+    const auto waits = bulk_waits_.find(node);
+    if (waits == bulk_waits_.end()) {
+      if (!bulk.up && bulk.queued_bytes > 0) bulk_waits_[node] = {now, bulk.acknowledged_bytes};
+    } else if (bulk.queued_bytes == 0 || bulk.acknowledged_bytes != waits->second.acknowledged ||
+               (bulk.up && now - bulk.since > kBulkStays)) {
+      bulk_waits_.erase(waits);
+    }
+  }
 }
 
 bool MemberLinks::ended(net::PeerId peer, Instant now) {
   const bool of_view = view_.find(peer) != nullptr;
   if (of_view) lost_.insert(peer.node);
-  ways_.erase(peer.node);
+  for (const host::Lane lane : {host::Lane::kControl, host::Lane::kBulk}) ways_.erase({peer.node, lane});
+  bulk_waits_.erase(peer.node);
   Reopening& reopening = reopening_[peer.node];
   reopening.when = now + reopening.wait;
   reopening.wait.ns = std::min(2 * reopening.wait.ns, kReopenAtMost.ns);
@@ -125,7 +148,11 @@ void MemberLinks::refuse_fenced(Instant now) {
   const auto gone = [this](const auto& one) { return !view_.members().contains(one.first); };
   std::erase_if(down_since_, gone);
   std::erase_if(reopening_, gone);
-  std::erase_if(ways_, gone);
+  std::erase_if(bulk_waits_, gone);
+  std::erase_if(ways_, [this](const auto& one) {
+    const NodeId node = one.first.first;
+    return !view_.members().contains(node) && !expected_.contains(node);
+  });
   std::erase_if(by_relay_, [this](NodeId node) { return !view_.members().contains(node); });
   std::erase_if(doubted_, [this](NodeId node) { return !view_.members().contains(node); });
   std::erase_if(kept_, [this](const auto& one) { return view_.find(one.first) == nullptr; });
@@ -143,8 +170,13 @@ void MemberLinks::watch_peers(Instant now) {
   silences_.watch(peers, now);
 }
 
-const std::set<NodeId>& MemberLinks::silent(Instant now) {
-  return silences_.silent(now, [&](NodeId peer) { return last_sign(peer, now); });
+std::set<NodeId> MemberLinks::out_of_reach(Instant now) {
+  std::set<NodeId> nodes = silences_.silent(now, [&](NodeId peer) { return last_sign(peer, now); });
+  for (const auto& [node, waits] : bulk_waits_) {
+    if (now - waits.since < kBulkPatience) continue;
+    nodes.insert(node);
+  }
+  return nodes;
 }
 
 MemberLinks::Word MemberLinks::on_doubted(Instant now) const {
@@ -159,23 +191,30 @@ MemberLinks::Word MemberLinks::on_doubted(Instant now) const {
   return word;
 }
 
-// When the member was last heard. An open connection says nothing about the way back: a member is cut off if
-// nothing comes over it.
+// When the member was last heard on its control lane. An open connection says nothing about the way back: a
+// member is cut off if nothing comes over it. The bulk lane says nothing about the control lane.
 Instant MemberLinks::last_sign(NodeId node, Instant now) const {
   const auto down = down_since_.find(node);
-  return down != down_since_.end() ? down->second : links_.statistics(node).last_heard.value_or(now);
+  if (down != down_since_.end()) return down->second;
+  return links_.statistics(node).lane(host::Lane::kControl).last_heard.value_or(now);
 }
 
 void MemberLinks::relay_is_back(Instant now) {
   for (auto& [node, since] : down_since_) {
     if (by_relay_.contains(node)) since = now;
   }
+  for (auto& [node, waits] : bulk_waits_) waits.since = now;
 }
 
 bool MemberLinks::reaches_all() const {
   return std::all_of(view_.members().begin(), view_.members().end(), [this](const auto& one) {
-    return peer_of(one.second) == options_.self || links_.statistics(one.first).up;
+    return peer_of(one.second) == options_.self || is_up(one.first);
   });
+}
+
+bool MemberLinks::is_up(NodeId node) const {
+  const net::LinkStatistics link = links_.statistics(node);
+  return std::ranges::all_of(link.lanes, [](const net::LaneStatistics& lane) { return lane.up; });
 }
 
 void MemberLinks::expect(const membership::MemberRecord& record, Instant now) {

@@ -40,6 +40,11 @@ class MemberLinks {
   static constexpr Duration kReopenAtMost{10'000'000'000};
   static constexpr Duration kIntroducedIn{1'000'000'000};  // by the coordinator, if the other does not listen
   static constexpr Duration kRerouteEvery{1'000'000'000};
+  // Messages wait so long for a bulk lane that is down, directly and through the coordinator, before the
+  // other counts as out of reach. A router that begins again takes less (membership.md, "Lanes").
+  static constexpr Duration kBulkPatience{120'000'000'000};
+  // A lane that stays up for longer carries Pongs.
+  static constexpr Duration kBulkStays{12'000'000'000};
   // The coordinator carries a link for so long before the direct way is tried again; doubling, up to:
   static constexpr Duration kRelayedFor{60'000'000'000};
   static constexpr Duration kRelayedAtMost{960'000'000'000};
@@ -55,7 +60,7 @@ class MemberLinks {
   // A connection broke, or the link ended.
   void down(NodeId node, Instant now);
   void open_failed(NodeId node, Instant now);
-  // Tries another way to each member that is out of reach, directly or through the coordinator. Looks once a
+  // Tries another way for each lane that is blocked, directly or through the coordinator. Looks once a
   // second, however often it is called.
   void reroute(Instant now);
   // The link with a member ended; down() came before. True: messages with a member of the view are lost.
@@ -76,9 +81,11 @@ class MemberLinks {
   // Opens the links that are missing and due.
   void connect(Instant now);
 
+  // Both lanes to each other member of the view are up, directly or relayed.
   [[nodiscard]] bool reaches_all() const;
-  // The members of the view that have been silent for kUnreachableAfter.
-  [[nodiscard]] const std::set<NodeId>& silent(Instant now);
+  // The members of the view that are out of reach. Nothing has come on their control lane for
+  // kUnreachableAfter, or messages have waited for their bulk lane for kBulkPatience.
+  [[nodiscard]] std::set<NodeId> out_of_reach(Instant now);
   // The members with which a link has ended since forget_losses().
   [[nodiscard]] const std::set<NodeId>& lost() const { return lost_; }
 
@@ -101,15 +108,22 @@ class MemberLinks {
     Instant when;
     Duration wait = kReopenAfter;
   };
-  // The way of a link that this member opened, if it was changed.
+  // The way of a lane of a link that this member opened, if it was changed.
   struct Way {
     bool relayed = false;
     Instant since;
     Duration relayed_for = kRelayedFor;
   };
+  // Messages that wait for a bulk lane.
+  struct Waiting {
+    Instant since;
+    std::uint64_t acknowledged = 0;  // bytes, when they began to wait
+  };
 
   void connect_to(const membership::MemberRecord& record, Instant now);
-  void reroute(const membership::MemberRecord& record, Instant now);
+  void reroute(const membership::MemberRecord& record, host::Lane lane, Instant now);
+  void watch_bulk(Instant now);
+  [[nodiscard]] bool is_up(NodeId node) const;
   void refuse_fenced(Instant now);
   void watch_peers(Instant now);
   [[nodiscard]] Instant last_sign(NodeId node, Instant now) const;
@@ -130,7 +144,8 @@ class MemberLinks {
   std::set<NodeId> lost_;                                // said with each beat until the view changes
   std::map<NodeId, membership::MemberRecord> expected_;  // joining members that cannot open a link to us
   std::map<NodeId, Reopening> reopening_;
-  std::map<NodeId, Way> ways_;
+  std::map<std::pair<NodeId, host::Lane>, Way> ways_;
+  std::map<NodeId, Waiting> bulk_waits_;
   Instant next_reroute_ = {};
   std::set<NodeId> doubted_;
   std::set<NodeId> expelled_;  // of the view, refused already

@@ -104,8 +104,8 @@ TEST_F(MemberLinksTest, SilentMembers) {
   peers_.up(kOlder, {});
   peers_.down(kOlder.node, {});
   const Instant later = Instant{} + MemberLinks::kUnreachableAfter;
-  EXPECT_TRUE(peers_.silent(Instant{} + from_seconds(2.9)).empty());
-  EXPECT_TRUE(peers_.silent(later).contains(kOlder.node));
+  EXPECT_TRUE(peers_.out_of_reach(Instant{} + from_seconds(2.9)).empty());
+  EXPECT_TRUE(peers_.out_of_reach(later).contains(kOlder.node));
 }
 
 }  // namespace

@@ -83,13 +83,15 @@ void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
   had_life_ = true;
   life_began_ = now;
   const net::PeerId self{NodeId(begun.node()), Incarnation(begun.incarnation())};
-  links_ = std::make_unique<net::Links>(network_, net::Links::Options{.run = options_.run,
-                                                                      .self = self,
-                                                                      .program = options_.program,
-                                                                      .seed = options_.seed,
-                                                                      .channels = net::channel_rules(),
-                                                                      .coordinator = kCoordinatorNode,
-                                                                      .probes = options_.link_probes});
+  links_ =
+      std::make_unique<net::Links>(network_, net::Links::Options{.run = options_.run,
+                                                                 .self = self,
+                                                                 .program = options_.program,
+                                                                 .seed = options_.seed,
+                                                                 .channels = net::channel_rules(),
+                                                                 .coordinator = kCoordinatorNode,
+                                                                 .probes = options_.link_probes,
+                                                                 .silence = silence_by(options_.defect)});
   member_ = std::make_unique<Member>(
       Member::Options{.run = options_.run,
                       .self = self,

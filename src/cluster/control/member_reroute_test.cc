@@ -3,7 +3,9 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "cluster/control/member_links.h"
 #include "net/link/test_simulated_nodes.h"
@@ -59,6 +61,26 @@ class MemberReroute : public net::LinksTest {
     return most;
   }
 
+  void cut_bulk(const std::string& a, const std::string& b) {
+    internet_.cut(a, b, host::Lane::kBulk);
+    internet_.cut(b, a, host::Lane::kBulk);
+  }
+  void heal_bulk(const std::string& a, const std::string& b) {
+    internet_.heal(a, b, host::Lane::kBulk);
+    internet_.heal(b, a, host::Lane::kBulk);
+  }
+  // As a member that looks ten times a second; whether it names the other as out of reach at the end.
+  bool out_of_reach_after(double seconds) {
+    for (double passed = 0; passed < seconds; passed += 0.1) {
+      peers_->reroute(timeline_.now());
+      (void)peers_->out_of_reach(timeline_.now());
+      younger_->used();
+      run_for(0.1);
+    }
+    return peers_->out_of_reach(timeline_.now()).contains(older_->id.node);
+  }
+  [[nodiscard]] net::LinkStatistics link() const { return younger_->links->statistics(older_->id.node); }
+
   net::Node* older_ = nullptr;
   net::Node* younger_ = nullptr;
   View view_;
@@ -76,6 +98,62 @@ TEST_F(MemberReroute, ThereAndBack) {
   EXPECT_NEAR(seconds_until(false, 400), 230, 5);  // 240 s after the last trial
   EXPECT_EQ(seconds_until(true, 100), 100);
   EXPECT_TRUE(younger_->all<net::LinkEnded>().empty() && older_->all<net::LinkEnded>().empty());
+}
+
+// Claim: a bulk lane that is cut without a word goes through the coordinator within 13 s, and the control
+// lane stays where it is. What waited arrives. A member with half a link does not reach all.
+TEST_F(MemberReroute, BulkAlone) {
+  EXPECT_FALSE(out_of_reach_after(5));
+  cut_bulk("m2", "m3");
+  younger_->send(*older_, host::Lane::kBulk, "late");
+  EXPECT_FALSE(out_of_reach_after(10.5));
+  EXPECT_FALSE(peers_->reaches_all());
+  EXPECT_FALSE(out_of_reach_after(2.5));
+  EXPECT_TRUE(link().lane(host::Lane::kBulk).relayed_by.has_value());
+  EXPECT_FALSE(link().relayed_by.has_value());
+  EXPECT_TRUE(peers_->reaches_all());
+  EXPECT_EQ(older_->bodies(host::Lane::kBulk), std::vector<std::string>{"late"});
+  EXPECT_TRUE(younger_->all<net::LinkBroken>().empty());
+}
+
+// Claim: a member whose bulk lane is gone, relayed or not, is out of reach once messages have waited for two
+// minutes. Without a message it is not, and it is not as soon as the lane is back.
+TEST_F(MemberReroute, BulkGoneForLong) {
+  cut_bulk("m1", "m3");
+  cut_bulk("m2", "m3");
+  EXPECT_FALSE(out_of_reach_after(300));
+  EXPECT_FALSE(peers_->reaches_all());
+  younger_->send(*older_, host::Lane::kBulk, "late");
+  EXPECT_FALSE(out_of_reach_after(119));
+  EXPECT_TRUE(out_of_reach_after(3));
+  heal_bulk("m1", "m3");
+  heal_bulk("m2", "m3");
+  EXPECT_FALSE(out_of_reach_after(15));
+  EXPECT_EQ(older_->bodies(host::Lane::kBulk), std::vector<std::string>{"late"});
+}
+
+// Claim: without the coordinator nothing is relayed. So the two minutes begin anew when it is back.
+TEST_F(MemberReroute, BulkWaitsAnewWithTheRelay) {
+  cut_bulk("m1", "m3");
+  cut_bulk("m2", "m3");
+  younger_->send(*older_, host::Lane::kBulk, "late");
+  EXPECT_FALSE(out_of_reach_after(119));
+  peers_->relay_is_back(timeline_.now());
+  EXPECT_FALSE(out_of_reach_after(115));
+  EXPECT_TRUE(out_of_reach_after(20));
+}
+
+// Claim: a control lane that is cut alone goes through the coordinator after 3 s, and the bulk lane stays.
+// The bulk lane's frames do not hide the silence.
+TEST_F(MemberReroute, ControlAlone) {
+  EXPECT_FALSE(out_of_reach_after(5));
+  internet_.cut("m2", "m3", host::Lane::kControl);
+  internet_.cut("m3", "m2", host::Lane::kControl);
+  EXPECT_FALSE(out_of_reach_after(2.5));
+  EXPECT_FALSE(out_of_reach_after(4));
+  EXPECT_TRUE(link().relayed_by.has_value());
+  EXPECT_FALSE(link().lane(host::Lane::kBulk).relayed_by.has_value());
+  EXPECT_TRUE(younger_->all<net::BulkBroken>().empty());
 }
 
 }  // namespace

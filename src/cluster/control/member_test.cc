@@ -122,7 +122,8 @@ TEST_F(MemberTest, ReadyOnceItReachesAll) {
   EXPECT_FALSE(own.said_ready());
 }
 
-// Claim: the view that a member waits for is empty while nobody serves, and Ready follows.
+// Claim: the view that a member waits for is empty while nobody serves. Ready follows once both lanes to the
+// coordinator are up.
 TEST_F(MemberTest, ReadyWhereNobodyServes) {
   answer(kSelf);
   Member& own = *process_.member();
@@ -131,6 +132,8 @@ TEST_F(MemberTest, ReadyWhereNobodyServes) {
   membership::ToMember said;
   said.mutable_change();
   own.on(net::Arrived{.from = own.coordinator(), .message = pack(said), .receipt = {}}, now_);
+  EXPECT_FALSE(own.said_ready());
+  own.on(net::BulkUp{own.coordinator()}, now_);
   EXPECT_TRUE(own.said_ready());
 }
 

@@ -36,7 +36,7 @@ Connection& Connections::add(host::ConnectionId id, host::Lane lane, Instant now
 
 Connection& Connections::dial(const Link& link, host::Lane lane, Instant now) {
   const host::Endpoint& to = lane == host::Lane::kControl ? link.address.control : link.address.bulk;
-  const NodeId via = link.address.via;
+  const NodeId via = link.lane(lane).via;
   const host::ConnectionId id =
       via.value > 0 ? relay_.connect(via, link.peer.node, lane) : network_.connect(to, lane);
   Connection& connection = add(id, lane, now);

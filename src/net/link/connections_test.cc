@@ -19,7 +19,8 @@ class ConnectionsTest : public ::testing::Test {
   static Link link_to(std::uint64_t node, NodeId via = {}) {
     Link link(1 << 20, 1 << 20);
     link.peer.node = NodeId{node};
-    link.address = {.node = link.peer.node, .control = {"there", 1}, .bulk = {"there", 2}, .via = via};
+    link.address = {.node = link.peer.node, .control = {"there", 1}, .bulk = {"there", 2}};
+    for (LaneState& lane : link.lanes) lane.via = via;
     return link;
   }
   static Slices ping() {

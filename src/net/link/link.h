@@ -9,11 +9,13 @@
 #include <optional>
 
 #include "base/ids.h"
+#include "base/result.h"
 #include "base/rng.h"
 #include "base/time.h"
 #include "host/api/network.h"
 #include "net/link/connection.h"
 #include "net/link/lane_stream.h"
+#include "net/link/link_events.h"
 #include "net/link/peer_id.h"
 
 namespace gossamer::net {
@@ -29,6 +31,16 @@ struct PeerAddress {
   NodeId via = {};
 };
 
+struct LaneStatistics {
+  bool up = false;
+  Instant since;                           // when it came up or went down
+  std::optional<Instant> last_heard = {};  // anything that arrived on it
+  std::optional<NodeId> relayed_by = {};   // what is up goes through this node
+  // In counted_bytes().
+  std::uint64_t queued_bytes = 0;  // sent by the user, not acknowledged
+  std::uint64_t acknowledged_bytes = 0;
+};
+
 struct LinkStatistics {
   bool up = false;                     // the control connection
   std::optional<Duration> round_trip;  // of the last Ping
@@ -37,21 +49,30 @@ struct LinkStatistics {
   std::uint64_t queued_bytes = 0;  // sent by the user, not acknowledged
   std::uint64_t acknowledged_bytes = 0;
   std::uint64_t received_bytes = 0;
-  std::optional<NodeId> relayed_by = {};  // what is up goes through this node
+  std::optional<NodeId> relayed_by = {};  // the control connection, if it is up, goes through this node
   std::uint64_t link = 0;  // differs for each link with the node, as in Ticket; 0: there is none
+  std::array<LaneStatistics, host::kLanes> lanes = {};
+  [[nodiscard]] const LaneStatistics& lane(host::Lane which) const { return lanes[lane_index(which)]; }
 };
 
 struct LaneState {
+  // A lane that has been down for so long is told of. A process that begins again is back sooner.
+  static constexpr Duration kBlockedAfter{10'000'000'000};
+
   explicit LaneState(std::uint64_t window) : stream(window) {}
   // The lane's connection is lost. Plans the next attempt of the node that opened the link.
   void plan_next(Instant now, Rng& rng);
 
   LaneStream stream;
   std::optional<host::ConnectionId> connection;  // dialing or up
+  NodeId via;                                    // the relay that its next connection goes through; 0: none
   bool up = false;
+  Instant since;                 // when it came up or went down
+  std::optional<Instant> heard;  // anything that arrived on it
   int failures = 0;
   std::optional<Instant> retry;
-  Instant down_since;  // if it is not up
+  Error trouble = {};         // why it went down, or could not be opened
+  bool said_blocked = false;  // since it went down
 };
 
 struct Link {
@@ -60,9 +81,20 @@ struct Link {
   [[nodiscard]] LaneState& lane(host::Lane which) { return lanes[lane_index(which)]; }
   [[nodiscard]] const LaneState& lane(host::Lane which) const { return lanes[lane_index(which)]; }
 
-  // Since when the lanes do not carry what they should, if they do not: a lane is not up, or nothing has come
-  // on the control lane, or a Ping on it has no answer. A moment that has just begun means nothing.
-  [[nodiscard]] Instant blocked_since(const Connections& connections, Instant now) const;
+  // Since when the lane does not carry what it should, if it does not: it is not up, or it is the control
+  // lane, and nothing has come on it, or a Ping has no answer. A moment that has just begun means nothing.
+  // Pings of the bulk lane wait behind messages, so only its connection's end says that it is blocked.
+  [[nodiscard]] Instant blocked_since(host::Lane which, const Connections& connections, Instant now) const;
+  // A connection carries its lane from now on.
+  void came_up(const Connection& connection, Instant now);
+  // The connection of a lane is gone, on which something last came at `heard`. Tells so, if the lane was up.
+  void went_down(host::Lane which, Error reason, Instant heard, LinkEvents& out);
+  // Tells once of a lane that has been down for kBlockedAfter.
+  void tell_blocked(host::Lane which, Instant now, LinkEvents& out);
+  // The events of a lane.
+  [[nodiscard]] LinkEvent up_event(host::Lane which, NodeId via) const;
+  [[nodiscard]] LinkEvent broken_event(host::Lane which) const;
+  [[nodiscard]] LinkEvent failed_event(host::Lane which) const;
   [[nodiscard]] LinkStatistics statistics(const Connections& connections) const;
   // When to look at the link again.
   [[nodiscard]] std::optional<Instant> next_wakeup(const Connections& connections, Instant now) const;

@@ -15,9 +15,12 @@
 
 namespace gossamer::net {
 
+// Events of one lane. Up and broken come in turn, up first. `via` is the node that relays; 0: none does.
+
 // A control connection is up: for the first time, or again.
 struct LinkUp {
   PeerId peer;
+  NodeId via = {};
 };
 // The control connection is gone; the side that opened it tries again. A process that ended looks like this
 // at once.
@@ -28,6 +31,26 @@ struct LinkBroken {
 // An attempt to open one failed and will be repeated. The node may never have been reached.
 struct OpenFailed {
   NodeId node;
+  Error reason;
+};
+// The same three for the bulk connection. The link stands without one, but what needs the lane waits.
+struct BulkUp {
+  PeerId peer;
+  NodeId via = {};
+};
+struct BulkBroken {
+  PeerId peer;
+  Error reason;
+};
+struct BulkFailed {
+  NodeId node;
+  Error reason;
+};
+// A lane has had no connection for LaneState::kBlockedAfter. Told once until the lane is up again, on both
+// sides. `reason` says what went wrong last. The incarnation is 0 if we never got through.
+struct LaneBlocked {
+  PeerId peer;
+  host::Lane lane = host::Lane::kControl;
   Error reason;
 };
 // Why the other side refuses the link, if it said so.
@@ -68,7 +91,8 @@ struct PeerAtFault {
   PeerId peer;
   Error error;
 };
-using LinkEvent = std::variant<LinkUp, LinkBroken, OpenFailed, LinkEnded, Incompatible, PeerAtFault, Arrived>;
+using LinkEvent = std::variant<LinkUp, LinkBroken, OpenFailed, BulkUp, BulkBroken, BulkFailed, LaneBlocked,
+                               LinkEnded, Incompatible, PeerAtFault, Arrived>;
 using LinkEvents = std::vector<LinkEvent>;
 
 }  // namespace gossamer::net

@@ -15,18 +15,12 @@
 namespace gossamer::net {
 namespace {
 
-constexpr std::array<host::Lane, host::kLanes> kBothLanes{host::Lane::kControl, host::Lane::kBulk};
-
 // The bytes that may wait at a relay for one connection. Its window lets so much through; a quarter is for
 // the frames' own bytes where messages are small; the rest is for Acks and Pings.
 std::uint64_t most_held(std::uint64_t window) { return window + window / 4 + (1ULL << 20); }
 
-Error reads_nothing(std::uint64_t bytes) {
-  return {.kind = ErrorKind::kBadData,
-          .what = "the peer does not read what it is sent",
-          .got = fmt::format("{} bytes that wait for it", bytes),
-          .expected = "a peer that reads",
-          .fix = "look whether its machine is overloaded"};
+Error replaced(const Connection& connection) {
+  return {.where = connection.where, .what = "the peer has opened a later connection"};
 }
 
 // The error, said of a connection.
@@ -79,40 +73,8 @@ void Links::open(const PeerAddress& to, Instant now) {
   link.address = to;
   link.opener = true;
   link.session = ++last_session_;
+  for (LaneState& lane : link.lanes) lane.via = to.via;
   dial_all(link, now);
-}
-
-bool Links::reroute(const PeerAddress& to, Instant now) {
-  Link* const link = find(to.node);
-  if (link == nullptr || !link->opener) return false;
-  drop_connections(*link);
-  link->address = to;
-  dial_all(*link, now);
-  return true;
-}
-
-void Links::dial_all(Link& link, Instant now) {
-  for (const host::Lane lane : kBothLanes) {
-    link.lane(lane).failures = 0;
-    link.lane(lane).down_since = now;
-    dial(link, lane, now);
-  }
-  schedule(link, now);
-}
-
-void Links::dial(Link& link, host::Lane lane, Instant now) {
-  LaneState& state = link.lane(lane);
-  state.connection = connections_.dial(link, lane, now).id;
-  state.retry.reset();
-}
-
-void Links::hurry(NodeId node, Instant now) {
-  Link* const link = find(node);
-  if (link == nullptr) return;
-  for (LaneState& lane : link->lanes) {
-    if (lane.retry.has_value()) lane.retry = std::min(*lane.retry, now);
-  }
-  schedule(*link, now);
 }
 
 void Links::close(NodeId node, const std::string& reason, Instant now) {
@@ -180,6 +142,7 @@ void Links::consumed(const Receipt& receipt, Instant now) {
 }
 
 void Links::on(host::NetworkEvent event, Instant now, LinkEvents& out) {
+  tell_untold(out);
   hand_on(event, now, out);
   settle(now, out);
 }
@@ -225,8 +188,7 @@ void Links::on_event(host::Received& event, Instant now, LinkEvents& out) {
   connections_.consumed(event);
   if (connection->state == ConnectionState::kLeaving)
     return leave(*connection, {.event = ConnectionEvent::kAnyFrame}, now, out);
-  connection->heard = now;
-  if (Link* const link = find(connection->node)) link->last_heard = now;
+  heard(*connection, now);
   auto frame = decode_frame(std::move(event.frame));
   if (!frame.ok()) return fault(*connection, frame.error(), now, out);
   on_frame(*connection, std::move(*frame), now, out);
@@ -253,9 +215,11 @@ void Links::leave(Connection& connection, Ending ending, Instant now, LinkEvents
   switch (const ConnectionAction action = connection.advance(ending.event)) {
     case ConnectionAction::kNothing: return;
     case ConnectionAction::kHangUp: return connections_.drop(connection);
-    case ConnectionAction::kLaneDown:
+    case ConnectionAction::kLaneDown: {
+      const Instant heard = connection.heard;
       connections_.drop(connection);
-      return lost(links_.at(node), lane, ending.reason, now, out);
+      return lost(links_.at(node), lane, {.reason = std::move(ending.reason), .heard = heard}, now, out);
+    }
     case ConnectionAction::kSayRefusal: return refuse(connection, ending.refusal, now);
     case ConnectionAction::kSayRefusalAndEnd: {
       refuse(connection, ending.refusal, now);
@@ -282,39 +246,25 @@ void Links::refuse(Connection& connection, const wire::Refusal& refusal, Instant
   connections_.dismiss(connection, now);
 }
 
-// Requires that the lane's connection is dropped already.
-void Links::lost(Link& link, host::Lane lane, const Error& reason, Instant now, LinkEvents& out) {
-  LaneState& state = link.lane(lane);
-  const bool was_up = std::exchange(state.up, false);
-  if (was_up) state.down_since = now;
-  state.connection.reset();
-  if (link.opener) state.plan_next(now, rng_);
-  if (lane == host::Lane::kControl) {
-    // Both may take the other for the opener, where two openings and a lost connection crossed.
-    if (link.taken_over && state.stream.received_bytes() == 0) link.abandoned = now + Connection::kAbandoned;
-    if (was_up) {
-      out.emplace_back(LinkBroken{link.peer, reason});
-    } else if (link.opener) {
-      out.emplace_back(OpenFailed{link.peer.node, reason});
-    }
-  }
-  schedule(link, now);
-}
-
 void Links::drop_connections(Link& link) {
   for (LaneState& lane : link.lanes) {
     lane.up = false;
-    if (!lane.connection.has_value()) continue;
-    Connection& connection = connections_.at(*std::exchange(lane.connection, std::nullopt));
-    // The connection that ends the link is gone already.
-    if (connection.state != ConnectionState::kGone) connection.advance(ConnectionEvent::kLinkEnds);
-    connections_.drop(connection);
+    drop_connection(lane);
   }
+}
+
+void Links::drop_connection(LaneState& lane) {
+  if (!lane.connection.has_value()) return;
+  Connection& connection = connections_.at(*std::exchange(lane.connection, std::nullopt));
+  // The connection that ends the link is gone already.
+  if (connection.state != ConnectionState::kGone) connection.advance(ConnectionEvent::kLinkEnds);
+  connections_.drop(connection);
 }
 
 void Links::end(NodeId node, Error reason, LinkEvents& out, Refused refused) {
   Link& link = links_.at(node);
   drop_connections(link);
+  tell_untold(out);
   out.emplace_back(LinkEnded{link.peer, std::move(reason), refused});
   forget(link);
 }
@@ -404,24 +354,21 @@ void Links::raise(Connection& connection, Link& link, const wire::Progress& thei
                   LinkEvents& out) {
   LaneState& lane = link.lane(connection.lane);
   // The other side knows that its earlier connection is lost, or it would not have opened this one.
-  if (lane.connection.has_value() && *lane.connection != connection.id)
+  if (lane.connection.has_value() && *lane.connection != connection.id) {
     leave(connections_.at(*lane.connection), {.event = ConnectionEvent::kReplaced}, now, out);
+    link.went_down(connection.lane, replaced(connection), now, out);
+  }
   if (link.was_up && lane.stream.queued_bytes() > 0) reached(options_.probes, LinkProbe::kResent);
   connection.node = link.peer.node;
   connection.next_ping = now;
   connections_.raise(connection);
-  lane.connection = connection.id;
-  lane.retry.reset();
-  if (connection.lane == host::Lane::kControl) link.abandoned.reset();
-  lane.up = true;
-  link.was_up = true;
-  link.last_heard = now;
+  link.came_up(connection, now);
   if (auto attached = lane.stream.attach(theirs); !attached.ok()) {
     return leave(connection,
                  {.event = ConnectionEvent::kWrongProgress, .reason = placed(attached.error(), connection)},
                  now, out);
   }
-  if (connection.lane == host::Lane::kControl) out.emplace_back(LinkUp{link.peer});
+  out.emplace_back(link.up_event(connection.lane, connection.via));
   serve(link, connection.lane, now);
 }
 
@@ -440,7 +387,7 @@ void Links::schedule(Link& link, Instant now) {
 
 std::optional<Instant> Links::next_wakeup() const {
   std::optional<Instant> wake;
-  if (connections_.relay().has_news()) return Instant{};
+  if (connections_.relay().has_news() || !untold_.empty()) return Instant{};
   if (!wakes_.empty()) wake = wakes_.begin()->first;
   if (const auto next = connections_.next_stranger())
     wake = std::min(wake.value_or(next->first), next->first);
@@ -448,6 +395,7 @@ std::optional<Instant> Links::next_wakeup() const {
 }
 
 void Links::tick(Instant now, LinkEvents& out) {
+  tell_untold(out);
   for (auto next = connections_.next_stranger(); next.has_value() && next->first <= now;
        next = connections_.next_stranger()) {
     reached(options_.probes, LinkProbe::kSilentStranger);
@@ -460,34 +408,6 @@ void Links::tick(Instant now, LinkEvents& out) {
     tick_link(link, now, out);
   }
   settle(now, out);
-}
-
-void Links::tick_link(Link& link, Instant now, LinkEvents& out) {
-  if (link.abandoned.has_value() && *link.abandoned <= now) {
-    return end(link.peer.node,
-               Error{.where = certificate_name(link.peer.node),
-                     .what = "the peer has not opened the link again, and has never sent anything on it"},
-               out);
-  }
-  for (const host::Lane lane : kBothLanes) {
-    LaneState& state = link.lane(lane);
-    if (state.retry.has_value() && *state.retry <= now) dial(link, lane, now);
-    if (!state.connection.has_value()) continue;
-    Connection& connection = connections_.at(*state.connection);
-    if (connection.heard + connection.patience() <= now) {
-      reached(options_.probes, LinkProbe::kSilentConnection);
-      Error reason{.where = connection.where,
-                   .what = fmt::format("no sign of life on the {} lane for {} s", name(lane),
-                                       connection.patience().seconds())};
-      leave(connection, {.event = ConnectionEvent::kSilence, .reason = std::move(reason)}, now, out);
-      continue;
-    }
-    if (!state.up) continue;
-    if (state.stream.queued_bytes() > traffic_.rules().most_queued(link.peer, lane))
-      return fault(connection, reads_nothing(state.stream.queued_bytes()), now, out);
-    traffic_.ping(connection, now);
-  }
-  for (const host::Lane lane : kBothLanes) serve(link, lane, now);
 }
 
 }  // namespace gossamer::net

@@ -67,6 +67,8 @@ class Links {
                                 << 20;  // what may wait for them in all; an inner connection ends beyond
     Strangers::Limits strangers = {};   // accepted connections beyond them are closed at once
     ProbeCounts<LinkProbe>* probes = nullptr;
+    // kOfLink: a lane counts as heard while the other one is. A defect for simulations.
+    enum class Silence { kOfLane, kOfLink } silence = Silence::kOfLane;
   };
   Links(host::Network& network, Options options);
   Links(const Links&) = delete;
@@ -88,16 +90,17 @@ class Links {
   // The peers that serve, for the table of channels. Before the first call all members count as serving.
   void set_serving(std::set<PeerId> peers) { traffic_.rules().set_serving(std::move(peers)); }
 
-  // Opens all connections of a link anew by another way, if this node opened the link: directly, or through a
-  // relay. No message is lost or doubled, as with connections that broke. False: it did not open it.
-  bool reroute(const PeerAddress& to, Instant now);
-  // Since when a link that this node opened carries less than it should: a lane is not up, nothing comes on
-  // its control lane, or what goes there has no answer. A link with nothing wrong gives a moment within the
-  // last Ping and its answer.
-  [[nodiscard]] std::optional<Instant> blocked_since(NodeId node, Instant now) const {
+  // Opens the connection of a lane anew by another way, if this node opened the link: directly, or through a
+  // relay. No message is lost or doubled, as with connections that broke. False: it did not open it. The next
+  // on() or tick() tells that the lane is broken.
+  bool reroute(const PeerAddress& to, host::Lane lane, Instant now);
+  // Since when a lane of a link that this node opened carries less than it should: it is not up, or it is the
+  // control lane, and nothing comes on it, or what goes there has no answer. A lane with nothing wrong gives
+  // a moment within the last Ping and its answer.
+  [[nodiscard]] std::optional<Instant> blocked_since(NodeId node, host::Lane lane, Instant now) const {
     const Link* const link = find(node);
     if (link == nullptr || !link->opener) return std::nullopt;
-    return link->blocked_since(connections_, now);
+    return link->blocked_since(lane, connections_, now);
   }
   // Dials again at once what waits for its next attempt, if this node opened the link. Attempts that are
   // under way stay.
@@ -157,13 +160,22 @@ class Links {
   void on_welcome(Connection& connection, const wire::Welcome& welcome, Instant now, LinkEvents& out);
   void raise(Connection& connection, Link& link, const wire::Progress& theirs, Instant now, LinkEvents& out);
 
+  // Lanes (links_lanes.cc).
+  struct Lost {
+    Error reason;
+    Instant heard;  // when something last came over the connection
+  };
+  void tell_untold(LinkEvents& out);
+  void heard(Connection& connection, Instant now);
+
   // Ends. Does what the row of the connection's state and the event says.
   void leave(Connection& connection, Ending ending, Instant now, LinkEvents& out);
   void fault(Connection& connection, const Error& error, Instant now, LinkEvents& out);
   void refuse(Connection& connection, const wire::Refusal& refusal, Instant now);
-  void lost(Link& link, host::Lane lane, const Error& reason, Instant now, LinkEvents& out);
+  void lost(Link& link, host::Lane lane, Lost how, Instant now, LinkEvents& out);
   void end(NodeId node, Error reason, LinkEvents& out, Refused refused = Refused::kNo);
   void drop_connections(Link& link);
+  void drop_connection(LaneState& lane);
 
   // Null if there is no link with the node.
   [[nodiscard]] Link* find(NodeId node);
@@ -179,6 +191,7 @@ class Links {
   std::uint64_t last_serial_ = 0;
   std::map<NodeId, Link> links_;
   std::set<std::pair<Instant, NodeId>> wakes_;
+  LinkEvents untold_;  // of calls that have no place for them
   Connections connections_;
   LinkTraffic traffic_;
   Handshake handshake_;

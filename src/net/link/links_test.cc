@@ -369,6 +369,8 @@ TEST_F(LinksTest, BothTakeTheOtherForTheOpener) {
   for (Side* const side : {&a, &b}) side->on(host::Closed{host::ConnectionId{100}, broken});
   for (Side* const side : {&a, &b}) {
     EXPECT_TRUE(side->links.linked(side == &a ? b.self.node : a.self.node));
+    EXPECT_EQ(side->links.next_wakeup(), Instant{} + LaneState::kBlockedAfter);
+    side->links.tick(Instant{} + LaneState::kBlockedAfter, side->events);
     EXPECT_EQ(side->links.next_wakeup(), Instant{} + Connection::kAbandoned);
     side->links.tick(Instant{} + Connection::kAbandoned, side->events);
     EXPECT_EQ(side->ended(), 1);

@@ -39,14 +39,15 @@ TEST_F(LinksTest, TakesAnotherWay) {
     if (both) internet_.cut("m2", "m1");
     send();
     run_for(4);
-    EXPECT_GE(timeline_.now() - *a.links->blocked_since(b.id.node, timeline_.now()), from_seconds(2.5));
-    EXPECT_FALSE(b.links->blocked_since(a.id.node, timeline_.now()).has_value());
+    EXPECT_GE(a.blocked_for(b, Lane::kControl), 2.5);
+    EXPECT_FALSE(b.blocked_for(a, Lane::kControl).has_value());
     EXPECT_FALSE(b.reroute({.node = a.id.node, .via = relay.id.node}));
     EXPECT_TRUE(a.reroute(around));
     send();
     run_for(3);
     EXPECT_EQ(a.links->statistics(b.id.node).relayed_by, relay.id.node);
-    EXPECT_LE(timeline_.now() - *a.links->blocked_since(b.id.node, timeline_.now()), from_seconds(1.1));
+    EXPECT_LE(a.blocked_for(b, Lane::kControl), 1.1);
+    EXPECT_EQ(a.blocked_for(b, Lane::kBulk), 0);
     internet_.heal("m1", "m2");
     internet_.heal("m2", "m1");
     EXPECT_TRUE(a.reroute(b.address));

@@ -57,10 +57,17 @@ class Node {
     links->open({.node = to.id.node, .via = relay.id.node}, timeline_.now());
     after();
   }
-  bool reroute(const PeerAddress& to) {
-    const bool ours = links->reroute(to, timeline_.now());
+  bool reroute(const PeerAddress& to, Lane lane) {
+    const bool ours = links->reroute(to, lane, timeline_.now());
     after();
     return ours;
+  }
+  bool reroute(const PeerAddress& to) { return reroute(to, Lane::kControl) && reroute(to, Lane::kBulk); }
+  // How long a lane of the link has been blocked, in seconds.
+  [[nodiscard]] std::optional<double> blocked_for(const Node& to, Lane lane) const {
+    const auto since = links->blocked_since(to.id.node, lane, timeline_.now());
+    if (!since) return std::nullopt;
+    return (timeline_.now() - *since).seconds();
   }
   // To be called after a user has called `links` itself.
   void used() { after(); }

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "net/link/test_simulated_nodes.h"
+
+namespace gossamer::net {
+namespace {
+
+using Silence = Links::Options::Silence;
+
+class LinksLanesTest : public LinksTest {
+ protected:
+  Node& start_with(std::uint64_t number, Links::Options options) {
+    nodes_.push_back(std::make_unique<Node>(timeline_, internet_, number, 1, "run", "", std::move(options)));
+    return *nodes_.back();
+  }
+  void cut(Lane lane) {
+    internet_.cut("m1", "m2", lane);
+    internet_.cut("m2", "m1", lane);
+  }
+  void heal(Lane lane) {
+    internet_.heal("m1", "m2", lane);
+    internet_.heal("m2", "m1", lane);
+  }
+  static std::size_t blocked(const Node& node, Lane lane) {
+    std::size_t count = 0;
+    for (const LaneBlocked& one : node.all<LaneBlocked>()) count += one.lane == lane ? 1 : 0;
+    return count;
+  }
+};
+
+// Whether what was told of each lane is: up, broken, up, broken ...
+void expect_turns(const Node& node) {
+  std::array<bool, host::kLanes> up{};
+  const auto turn = [&](Lane lane, bool comes) {
+    EXPECT_NE(std::exchange(up[lane_index(lane)], comes), comes) << node.machine << " " << name(lane);
+  };
+  for (const LinkEvent& event : node.events) {
+    if (std::holds_alternative<LinkUp>(event)) turn(Lane::kControl, true);
+    if (std::holds_alternative<LinkBroken>(event)) turn(Lane::kControl, false);
+    if (std::holds_alternative<BulkUp>(event)) turn(Lane::kBulk, true);
+    if (std::holds_alternative<BulkBroken>(event)) turn(Lane::kBulk, false);
+  }
+}
+
+// Claim: a lane that is cut without a word is given up after its own 10 s of silence, whatever the other lane
+// carries. Both ends tell of it, and once that it stays away. Nothing is told of the other lane. When the way
+// is open again, the lane goes on where it was.
+TEST_F(LinksLanesTest, EachLaneHasItsOwnSilence) {
+  for (const Lane lane : {Lane::kBulk, Lane::kControl}) {
+    const Lane other = lane == Lane::kBulk ? Lane::kControl : Lane::kBulk;
+    nodes_.clear();
+    Node& a = start(1);
+    Node& b = start(2);
+    join(a, b);
+    cut(lane);
+    a.send(b, lane, "late");
+    run_for(9);
+    EXPECT_TRUE(a.links->statistics(b.id.node).lane(lane).up);
+    run_for(3);
+    EXPECT_EQ(a.all<LinkBroken>().size() + a.all<BulkBroken>().size(), 1U);
+    EXPECT_EQ(b.all<LinkBroken>().size() + b.all<BulkBroken>().size(), 1U);
+    EXPECT_FALSE(a.links->statistics(b.id.node).lane(lane).up);
+    EXPECT_TRUE(b.links->statistics(a.id.node).lane(other).up);
+    a.send(b, other, "meanwhile");
+    run_for(60);
+    EXPECT_EQ(b.bodies(other), std::vector<std::string>{"meanwhile"});
+    for (const Node* const node : {&a, &b}) {
+      EXPECT_EQ(blocked(*node, lane), 1U);
+      EXPECT_EQ(blocked(*node, other), 0U);
+      expect_turns(*node);
+    }
+    heal(lane);
+    run_for(12);
+    EXPECT_TRUE(b.links->statistics(a.id.node).lane(lane).up);
+    EXPECT_EQ(b.bodies(lane), std::vector<std::string>{"late"});
+  }
+}
+
+// Claim: with the silence of the link instead of the lane's own, nobody notices the cut. (The simulator's
+// defect silence-of-link is this.)
+TEST_F(LinksLanesTest, SilenceOfTheLinkSaysNothingOfALane) {
+  Links::Options deaf;
+  deaf.silence = Silence::kOfLink;
+  Node& a = start_with(1, deaf);
+  Node& b = start_with(2, deaf);
+  join(a, b);
+  cut(Lane::kBulk);
+  run_for(15);
+  EXPECT_TRUE(a.links->statistics(b.id.node).lane(Lane::kBulk).up);
+  EXPECT_TRUE(a.all<BulkBroken>().empty());
+}
+
+// Claim: a port that lets nobody in is told of by name: at each attempt, and once as blocked.
+TEST_F(LinksLanesTest, TellsOfAPortThatIsClosed) {
+  Node& a = start(1);
+  Node& b = start(2);
+  PeerAddress half = b.address;
+  half.bulk.port = 9;
+  a.links->open(half, timeline_.now());
+  a.used();
+  run_for(20);
+  EXPECT_EQ(a.all<LinkUp>().size(), 1U);
+  EXPECT_TRUE(a.all<BulkUp>().empty());
+  ASSERT_GE(a.all<BulkFailed>().size(), 3U);
+  EXPECT_NE(a.all<BulkFailed>()[0].reason.message().find("m2:9"), std::string::npos);
+  for (const Node* const node : {&a, &b}) EXPECT_EQ(blocked(*node, Lane::kBulk), 1U);
+}
+
+// Claim: one lane takes another way alone: through a relay, and back. It loses nothing, the other lane stays,
+// and each fact is one event.
+TEST_F(LinksLanesTest, OneLaneTakesAnotherWay) {
+  Links::Options options;
+  options.relays = true;
+  Node& a = start(1);
+  Node& b = start(2);
+  Node& relay = start_with(3, std::move(options));
+  for (Node* const node : {&a, &b}) node->links->trust_relay(relay.id.node);
+  join(a, relay);
+  join(b, relay);
+  join(a, b);
+  std::vector<std::string> sent;
+  const auto send = [&] {
+    sent.push_back(std::to_string(sent.size()));
+    a.send(b, Lane::kBulk, sent.back(), 2'000'000);
+    b.send(a, Lane::kBulk, sent.back(), 2'000'000);
+  };
+  send();
+  cut(Lane::kBulk);
+  send();
+  EXPECT_TRUE(a.reroute({.node = b.id.node, .via = relay.id.node}, Lane::kBulk));
+  run_for(3);
+  const LinkStatistics around = a.links->statistics(b.id.node);
+  EXPECT_EQ(around.lane(Lane::kBulk).relayed_by, relay.id.node);
+  EXPECT_FALSE(around.relayed_by.has_value());
+  EXPECT_EQ(a.all<BulkUp>().back().via, relay.id.node);
+  EXPECT_EQ(b.all<BulkUp>().back().via, relay.id.node);
+  heal(Lane::kBulk);
+  EXPECT_TRUE(a.reroute(b.address, Lane::kBulk));
+  send();
+  run_for(3);
+  EXPECT_FALSE(a.links->statistics(b.id.node).lane(Lane::kBulk).relayed_by.has_value());
+  for (const Node* const node : {&a, &b}) {
+    EXPECT_EQ(node->bodies(Lane::kBulk), sent);
+    EXPECT_EQ(node->all<LinkUp>().size(), 2U);  // with the relay, and with each other
+    EXPECT_TRUE(node->all<LinkBroken>().empty());
+    EXPECT_EQ(node->all<BulkUp>().size(), 4U);
+    EXPECT_EQ(node->all<BulkBroken>().size(), 2U);
+  }
+}
+
+// Claim: a lane that no way carries is told of once, however often it is opened another way.
+TEST_F(LinksLanesTest, BlockedOnEachWay) {
+  Node& a = start(1);
+  Node& b = start(2);
+  Node& no_relay = start(3);
+  join(a, no_relay);
+  join(a, b);
+  cut(Lane::kBulk);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_TRUE(a.reroute(i % 2 == 0 ? PeerAddress{.node = b.id.node, .via = no_relay.id.node} : b.address,
+                          Lane::kBulk));
+    run_for(3);
+  }
+  EXPECT_EQ(blocked(a, Lane::kBulk), 1U);
+  EXPECT_EQ(blocked(b, Lane::kBulk), 1U);
+  EXPECT_EQ(a.all<BulkBroken>().size(), 1U);
+}
+
+// Claim: events of a lane come in turn also where a connection replaces another that its end still holds.
+TEST_F(LinksLanesTest, ALaterConnectionIsTwoEvents) {
+  Node& a = start(1);
+  Node& b = start(2);
+  join(a, b);
+  internet_.cut("m2", "m1");  // b's word is lost, so it holds what a gives up
+  run_for(3);
+  internet_.heal("m2", "m1");
+  EXPECT_TRUE(a.reroute(b.address));
+  run_for(3);
+  for (const Node* const node : {&a, &b}) {
+    EXPECT_EQ(node->all<LinkUp>().size(), 2U);
+    EXPECT_EQ(node->all<LinkBroken>().size(), 1U);
+    expect_turns(*node);
+  }
+}
+
+}  // namespace
+}  // namespace gossamer::net
