@@ -221,6 +221,7 @@ cluster::CoordinatorProcess::Options CoordinatorNode::process_options() const {
   for (const host::Endpoint& other : options_.standbys)
     process.coordinator.coordinators.push_back(address_message(other));
   process.coordinator.first_members = options_.first_members;
+  process.coordinator.waits_for = options_.waits_for;
   process.coordinator.tracks = options_.tracks;
   process.coordinator.machine = host::network_stack();
   process.candidate = {.name = at.host, .address = host::to_string(at)};

@@ -8,11 +8,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/ids.h"
+#include "cluster/control/view.h"
 #include "cluster/membership/track.h"
 #include "host/api/endpoint.h"
 #include "node/admission/credentials.h"
@@ -36,8 +38,9 @@ struct CoordinatorOptions {
   std::string store = {};      // sqlite:FILE or etcd:URL,...[,ca=FILE][,login=FILE]; empty: a file here
   std::vector<host::Endpoint> standbys = {};  // other coordinators of the run
   std::size_t first_members = 1;
-  std::string configuration;  // for the members' engines
-  run::LeadFile file = {};    // kept in the directory
+  std::function<std::string(const cluster::View&)> waits_for = {};  // as in cluster::CoordinatorOptions
+  std::string configuration;                                        // for the members' engines
+  run::LeadFile file = {};                                          // kept in the directory
   std::vector<cluster::TrackId> tracks = {};
   std::optional<StepNumber> steps = {};  // of the run, where it has an end
   std::string program;

@@ -377,19 +377,20 @@ std::optional<Instant> MemberNode::work(const host::PosixSignals& signals) {
   return wake;
 }
 
-// No other node takes its part over, in time or at all. If others may have copies of it, it just leaves. If
-// it is the only member, or all drain, it first saves its part: that is all there is.
+// No other node takes its part over, in time or at all. While somebody leads, others may have copies of it,
+// and it just leaves, unless all drain. If nobody leads, no copy can take its place, and others may leave as
+// well. Then it saves its part first.
 void MemberNode::leave_in_time(Instant now) {
   const auto& members = process_->member()->view().members();
   const bool late = *drain_deadline_ <= now;
   const bool all_leave = std::ranges::all_of(
       members, [](const auto& one) { return one.second.state() == membership::DRAINING; });
   const bool unled = now + (kDrainTime - kUnledAfter) >= *drain_deadline_ && is_unled(*process_, now);
-  const bool alone = unled && members.size() == 1 && members.contains(membership_.node);
-  if (!saves_ && (alone || (late && all_leave && !members.empty()))) {
+  const bool by_itself = unled && members.contains(membership_.node);
+  if (!saves_ && (by_itself || (late && all_leave && !members.empty()))) {
     saves_ = true;
     drain_deadline_ = now + kDrainTime;
-    if (alone)
+    if (by_itself)
       log_.remark(LogLevel::kInfo, epoch(),
                   "no coordinator: it saves its part here, and brings it when it is back");
     engine_->on(cluster::MemberEvent(cluster::StopRequested{"it was told to stop"}), now);

@@ -70,6 +70,11 @@ void SimMember::drain(const std::string& reason) {
   go_on();
 }
 
+void SimMember::save_and_leave(const std::string& reason) {
+  engine_->on(cluster::MemberEvent(cluster::StopRequested{reason}), now());
+  go_on();
+}
+
 void SimMember::leave(const std::string& reason) {
   if (member() != nullptr) member()->leave(reason, now());
   go_on();

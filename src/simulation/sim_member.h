@@ -61,6 +61,8 @@ class SimMember final : public SimProcess {
   ~SimMember() override;
 
   void drain(const std::string& reason);
+  // Tells its engine to save what it holds and to leave, as a node does that is to go while nobody leads.
+  void save_and_leave(const std::string& reason);
   // Leaves at once, whatever its engine holds.
   void leave(const std::string& reason);
   // Stops its engine for a while. The process beats on.

@@ -135,6 +135,39 @@ class Return(unittest.TestCase):
         self.expect_steps(self.stop())
         self.assertEqual(len(self.enrolled()), 2)
 
+    # Nobody leads when all machines are told to leave, at once or one after the other. Each saves what it holds in its own
+    # directory, all of them the same step. Back one after the other, they bring it, and the run goes on there.
+    def test_all_leave_while_nobody_leads(self):
+        for times, at_once in enumerate((True, False)):
+            with self.subTest(at_once=at_once):
+                self.lead("--first", "2", *(["--resume"] if times else []))
+                self.join("one", "two")
+                self.wait_for_serving("one", "two")
+                step = self.wait_for_steps((self.status()["step"] or 0) + 5)
+                self.leader.signal(signal.SIGKILL)
+                self.leader.finish()
+                saved = []
+                for names in [("one", "two")] if at_once else [("one",), ("two",)]:
+                    self.signal(signal.SIGTERM, *names)
+                    self.expect_end(143, *names)
+                    saved += [self.saved_step(name) for name in names]
+                self.assertEqual(saved, [saved[0]] * 2)
+                self.assertGreaterEqual(saved[0], step)
+                self.lead("--resume", "--first", "2")
+                self.join("two")
+                self.wait_for("its piece", lambda: saved[0] in self.checkpoints())
+                self.join("one")
+                self.wait_for_serving("one", "two")
+                self.wait_for_steps(saved[0])
+                self.assertEqual(self.events("waits_for_members")[-1]["step"], saved[0])
+                self.assertEqual(self.events("waits_for_members")[-1]["steps_lost"], 0)
+                self.stop()
+        self.assertEqual(len(self.enrolled()), 2)
+
+    def saved_step(self, name):
+        (kept,) = os.listdir(os.path.join(self.path(name), "deliver", "outgoing"))
+        return int(re.fullmatch(r"\d+-step-(\d+)\.\d+\.part", kept)[1])
+
     # The last machine is killed. That cannot be told from a lost network before another machine comes. Then the run goes
     # back to its newest checkpoint and no farther. The machine may be another one. It has joined the fleet that is gone,
     # and the same process begins anew with the run.

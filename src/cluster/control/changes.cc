@@ -16,6 +16,25 @@ namespace gossamer::cluster {
 using membership::Change;
 using membership::ToMember;
 
+namespace {
+
+// How often it is asked whether the first view still waits for others.
+constexpr Duration kLookEvery{1'000'000'000};
+
+// Why too few members serve for a placement; "": there are enough.
+std::string too_few(const LedRun& run, const CoordinatorOptions& options) {
+  const bool first = run.installed.epoch() == 0;
+  const auto serving =
+      std::count_if(run.view.members().begin(), run.view.members().end(),
+                    [](const auto& one) { return one.second.state() == membership::SERVING; });
+  const std::size_t needed = first ? options.first_members : 1;
+  if (static_cast<std::size_t>(serving) < needed && !all_drain(run))
+    return fmt::format("{} of {} members serve", serving, needed);
+  return first && options.waits_for ? options.waits_for(run.view) : std::string();
+}
+
+}  // namespace
+
 Changes::Changes(const Leadership& leadership, Books& books)
     : options_(leadership.options),
       workload_(leadership.workload),
@@ -258,12 +277,9 @@ void Changes::decide(const Cause& cause) {
   const Instant now = cause.now;
   rest_clock_.end();
   if (contradicting_ = workload_.contradicting(reports_); !contradicting_.empty()) return;
-  const auto serving =
-      std::count_if(run_.view.members().begin(), run_.view.members().end(),
-                    [](const auto& one) { return one.second.state() == membership::SERVING; });
-  const std::size_t needed = run_.installed.epoch() == 0 ? options_.first_members : 1;
-  if (static_cast<std::size_t>(serving) < needed && !all_drain(run_)) {
-    advance(Event::kTooLittle, {.now = now, .text = fmt::format("{} of {} members serve", serving, needed)});
+  if (std::string few = too_few(run_, options_); !few.empty()) {
+    if (options_.waits_for) next_look_ = now + kLookEvery;
+    advance(Event::kTooLittle, {.now = now, .text = std::move(few)});
   } else {
     const auto placed = placement::place(things_with_copies(workload_, reports_), members_to_place(run_, now),
                                          current_placement(run_), options_.placement);
@@ -282,6 +298,13 @@ void Changes::decide(const Cause& cause) {
   }
   if (phase_ == Phase::kSettled) release_the_leaving(cause);
   if (change_wanted_) advance(Event::kWaited, {.now = now});
+}
+
+// The time that the first view waits has an end.
+void Changes::look_whether_it_waits(Instant now) {
+  const bool waits = phase_ == Phase::kShort;
+  next_look_ = waits ? std::optional(now + kLookEvery) : std::nullopt;
+  if (waits && too_few(run_, options_) != shortage_) advance(Event::kWaited, {.now = now});
 }
 
 // Members that go on need nothing but the new view.
@@ -359,6 +382,7 @@ void Changes::tell_stop(const LedMember& member) {
 }
 
 void Changes::tick(Instant now) {
+  if (next_look_ && *next_look_ <= now) look_whether_it_waits(now);
   if (!next_rebalance_ || *next_rebalance_ > now) return;
   next_rebalance_ = now + kRebalanceEvery;
   advance(Event::kRebalanceDue, {.now = now});
@@ -393,7 +417,7 @@ bool Changes::take_stop_end(Instant now) {
 
 std::optional<Instant> Changes::next_wakeup() const {
   std::optional<Instant> wake;
-  for (const auto& due : {next_rebalance_, rest_clock_.next_look(), stop_deadline_}) {
+  for (const auto& due : {next_rebalance_, next_look_, rest_clock_.next_look(), stop_deadline_}) {
     wake = sooner(wake, due);
   }
   return wake;

@@ -155,6 +155,7 @@ class Changes {
   void let_wait(const Cause& cause);
   void keep_report(const Cause& cause);
   void decide(const Cause& cause);
+  void look_whether_it_waits(Instant now);
   void fall_short(const Cause& cause);
   void go_on(const Cause& cause);
   void install(const Cause& cause);
@@ -189,6 +190,7 @@ class Changes {
   std::map<NodeId, membership::Frozen> reports_;
   std::set<NodeId> contradicting_;
   std::optional<Instant> next_rebalance_;
+  std::optional<Instant> next_look_;  // whether the first view still waits for others
   RestClock rest_clock_;
   std::optional<Instant> stop_deadline_;
 };

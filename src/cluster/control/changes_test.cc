@@ -154,6 +154,31 @@ TEST_F(ChangesTest, FallsShort) {
   EXPECT_EQ(changes_.shortage(), "");
 }
 
+// Claim: a run that waits for members of before says why, looks again each second, and goes on once it waits
+// no more. The view that is installed then is the first one.
+TEST_F(ChangesTest, TheFirstViewWaitsForOthers) {
+  std::string why = "node 11 has a piece";
+  around_.options.waits_for = [&why](const View&) { return why; };
+  LedMember& first = come(10);
+  changes_.ready(first, {});
+  EXPECT_TRUE(rest(first));
+  EXPECT_EQ(changes_.phase(), Phase::kShort);
+  EXPECT_EQ(changes_.shortage(), why);
+  for (int s = 1; s < 600; ++s) changes_.tick(at(s));
+  EXPECT_EQ(changes_.phase(), Phase::kShort);
+  why.clear();
+  changes_.tick(at(601));
+  EXPECT_TRUE(rest(first));
+  EXPECT_EQ(changes_.phase(), Phase::kSettled);
+  EXPECT_EQ(changes_.shortage(), "");
+  why = "later views wait for nobody";
+  LedMember& second = come(11);
+  changes_.ready(second, at(602));
+  EXPECT_TRUE(rest(first));
+  EXPECT_TRUE(rest(second));
+  EXPECT_EQ(changes_.phase(), Phase::kSettled);
+}
+
 // Claim: if all members drain and none joins, they get a view in which they keep what they hold, and then
 // they are released. So they can agree on a step after which they save. A member that holds nothing gets
 // nothing.

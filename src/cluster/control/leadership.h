@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -42,6 +43,8 @@ struct CoordinatorOptions {
   std::vector<membership::Address> coordinators;  // control addresses of all that may lead
   Generation generation;
   std::size_t first_members = 1;  // so many must serve before the first view is installed
+  // Asked once that many serve: why the first view still waits for others; "": it does not. May be empty.
+  std::function<std::string(const View& view)> waits_for = {};
   ViewChange view_change = ViewChange::kFrozen;
   Duration beat_every = from_milliseconds(100);
   std::vector<TrackId> tracks = {};  // tracks of the ledgers; empty: there are no ledgers

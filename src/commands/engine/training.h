@@ -171,7 +171,8 @@ class LedTraining {
 
   [[nodiscard]] virtual Facts led_facts() const = 0;
   [[nodiscard]] virtual double learning_rate(StepNumber) const { return 0; }
-  // Looks for the newest whole checkpoint, and removes newer files.
+  // Looks for the newest whole checkpoint, and removes newer ones that are damaged. Newer files that are not
+  // whole stay: members may bring what they lack.
   [[nodiscard]] virtual Result<Start> find_start(EventSink events) = 0;
   // Takes the result from the checkpoint that find_start() has found.
   [[nodiscard]] virtual Result<DoneSteps> take_trained(const engine::TrainHooks& hooks) = 0;

@@ -50,6 +50,23 @@ void CheckpointKeeper::bound_unfinished(const std::map<StepNumber, std::vector<s
   }
 }
 
+std::optional<StepNumber> CheckpointKeeper::unfinished() const {
+  for (auto one = seen_.rbegin(); one != seen_.rend() && one->first > newest(); ++one) {
+    if (one->second > 0) return one->first;
+  }
+  return std::nullopt;
+}
+
+void CheckpointKeeper::forget_unfinished() {
+  const auto files = tensors::list_fleet_files(disk_, options_.directory);
+  if (!files.ok()) return;
+  for (auto step = files->upper_bound(newest()); step != files->end(); ++step) {
+    for (const std::string& name : step->second)
+      static_cast<void>(disk_.remove_all(options_.directory + "/" + name));
+    seen_.erase(step->first);
+  }
+}
+
 void CheckpointKeeper::look(const tensors::CheckpointInfo& info, EventSink events) {
   take_delivered();
   const auto files = tensors::list_fleet_files(disk_, options_.directory);

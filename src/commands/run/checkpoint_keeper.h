@@ -10,6 +10,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,10 @@ class CheckpointKeeper {
   void record(tensors::CheckpointInfo info) const;
   // Adds a checkpoint of step `step` that this object has not found itself.
   void add(StepNumber step);
+  // The newest step, after the newest whole checkpoint, of which there are some files.
+  [[nodiscard]] std::optional<StepNumber> unfinished() const;
+  // Removes the files of all steps after the newest whole checkpoint.
+  void forget_unfinished();
   // The step of the newest whole checkpoint; 0 where there is none.
   [[nodiscard]] StepNumber newest() const { return whole_.empty() ? StepNumber() : whole_.back(); }
 

@@ -177,5 +177,27 @@ TEST_F(CheckpointKeeperTest, UnfinishedOnesAreBounded) {
   EXPECT_THAT(look(keeper), ElementsAre("checkpoint_written"));
 }
 
+// Files of a step that is not whole are told of, and go once they are given up. Those of whole ones stay.
+TEST_F(CheckpointKeeperTest, TellsOfUnfinishedSteps) {
+  CheckpointKeeper keeper(disk_, options(2));
+  EXPECT_EQ(keeper.unfinished(), std::nullopt);
+  save(1, 4);
+  save(2, 4);
+  save(2, 8);
+  save(1, 12);
+  EXPECT_THAT(look(keeper), ElementsAre("checkpoint_written"));
+  EXPECT_EQ(keeper.unfinished(), StepNumber(12));
+  save(2, 12);
+  look(keeper);
+  EXPECT_EQ(keeper.unfinished(), std::nullopt);
+  save(1, 16);
+  look(keeper);
+  EXPECT_EQ(keeper.unfinished(), StepNumber(16));
+  keeper.forget_unfinished();
+  EXPECT_EQ(keeper.unfinished(), std::nullopt);
+  EXPECT_TRUE(open(StepNumber(12)).has_value());
+  EXPECT_FALSE(open(StepNumber(16)).has_value());
+}
+
 }  // namespace
 }  // namespace gossamer::commands

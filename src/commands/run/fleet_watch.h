@@ -55,6 +55,9 @@ class FleetWatch {
   [[nodiscard]] StepNumber start() const { return start_; }
   // The step of the newest whole checkpoint.
   [[nodiscard]] StepNumber newest_checkpoint() const { return keeper_.newest(); }
+  // As in CheckpointKeeper.
+  [[nodiscard]] std::optional<StepNumber> unfinished_checkpoint() const { return keeper_.unfinished(); }
+  void forget_unfinished() { keeper_.forget_unfinished(); }
   // Keeps the result as a checkpoint. The rest of the work can be done without any node, from this checkpoint
   // or from what was delivered. A failure costs only room and time.
   void keep_trained();

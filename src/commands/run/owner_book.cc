@@ -33,7 +33,9 @@ void OwnerBook::look(const std::optional<LeadBooks>& books) {
   if (!books) return;
   books_.emplace(*books);
   if (books_->marks) committed_ = books_->marks->committed();
-  if (books_->installed != Epoch() && books_->installed != noted_) note_install();
+  // Nobody works by a view that is installed as the run ends: a part of it was lost.
+  const bool last = books_->ends && !book_.installs().empty();
+  if (books_->installed != Epoch() && books_->installed != noted_ && !last) note_install();
 }
 
 void OwnerBook::note_install() {
@@ -84,6 +86,15 @@ bool OwnerBook::owns(NodeId node) const {
     return std::ranges::any_of(install.owners(),
                                [&](const auto& owner) { return NodeId(owner.node()) == node; });
   });
+}
+
+std::set<NodeId> OwnerBook::last_owners() const {
+  std::set<NodeId> nodes;
+  if (book_.installs().empty()) return nodes;
+  for (const auto& owner : book_.installs().rbegin()->owners()) {
+    if (!owner.things().empty()) nodes.insert(NodeId(owner.node()));
+  }
+  return nodes;
 }
 
 bool OwnerBook::knows_name(std::string_view name) const {

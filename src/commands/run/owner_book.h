@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -58,6 +59,8 @@ class OwnerBook final : public node::DeliveryRules {
 
   // Whether the node owned something, or served, by one of the last views.
   [[nodiscard]] bool owns(NodeId node) const;
+  // Nodes that owned something by the last view.
+  [[nodiscard]] std::set<NodeId> last_owners() const;
   // Whether a member of one of the last views has that name.
   [[nodiscard]] bool knows_name(std::string_view name) const;
   // All steps before it are done by the marks. Nothing: there are no marks, or they are not known yet.

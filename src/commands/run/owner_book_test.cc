@@ -70,7 +70,7 @@ class OwnerBookTest : public ::testing::Test {
     for (std::size_t thing = 0; thing < nodes.size(); ++thing)
       holdings_[placement::ThingId(thing)] = NodeId(nodes[thing]);
     decision_ = "decision " + std::to_string(epoch_);
-    look();
+    look(ends_);
   }
   void look(bool ends = false) {
     book_->look(LeadBooks{.view = view_,
@@ -97,6 +97,7 @@ class OwnerBookTest : public ::testing::Test {
   host::SimDisk disk_;
   NamedRun run_;
   std::uint64_t epoch_ = 0;
+  bool ends_ = false;
   cluster::View view_;
   cluster::HoldingMap holdings_;
   std::string decision_;
@@ -197,6 +198,23 @@ TEST_F(OwnerBookTest, ChecksWhatWasOwned) {
   install({3});
   EXPECT_EQ(owned(2), std::vector<std::string>());
   EXPECT_EQ(judged(2, "c-2-1"), "it owns no part of the run");
+}
+
+// The owners by the last view are those by which members worked. A view that comes with the end of the run,
+// because a part was lost, has none. Members that hold nothing are no owners.
+TEST_F(OwnerBookTest, TheLastOwners) {
+  EXPECT_EQ(book_->last_owners(), (std::set<NodeId>{NodeId(2), NodeId(3)}));
+  install({4});
+  EXPECT_EQ(book_->last_owners(), std::set<NodeId>{NodeId(4)});
+  install({});
+  EXPECT_EQ(book_->last_owners(), std::set<NodeId>());
+  install({2, 3});
+  ends_ = true;
+  install({3});
+  EXPECT_EQ(book_->last_owners(), (std::set<NodeId>{NodeId(2), NodeId(3)}));
+  book_ = std::make_unique<OwnerBook>(disk_, run_, "/run/nodes/none");
+  look(true);
+  EXPECT_EQ(book_->last_owners(), std::set<NodeId>{NodeId(3)}) << "the store is all that it has";
 }
 
 }  // namespace

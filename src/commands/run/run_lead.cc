@@ -193,8 +193,13 @@ Result<DoneSteps> RunLead::lead_fleets(node::CoordinatorOptions options, StepNum
     if (auto made = begin_anew({.file = {}, .start = start, .has_authority = true}); !made.ok())
       return made.error();
     const std::uint64_t lost = told_steps_ - std::min(told_steps_, start.value);
-    host_.say(fmt::format("the run waits for members, and goes on at step {}{}", start.value,
-                          lost > 0 ? fmt::format(": {} steps are done anew", lost) : ""));
+    if (unfinished_ && *unfinished_ > start) {
+      host_.say(fmt::format("the run waits for members: those of before may bring what step {} lacks",
+                            unfinished_->value));
+    } else {
+      host_.say(fmt::format("the run waits for members, and goes on at step {}{}", start.value,
+                            lost > 0 ? fmt::format(": {} steps are done anew", lost) : ""));
+    }
     hooks.events("waits_for_members", {{"step", start.value}, {"steps_lost", lost}});
     options.resume = true;
     options.anew = start;
@@ -229,6 +234,7 @@ Result<std::optional<DoneSteps>> RunLead::lead_from(const node::CoordinatorOptio
                     .delivered = options_.own ? "" : paths_.parts(),
                     .owners = owners_.get(),
                     .began = first_.at});
+  if (options_.own) watch.forget_unfinished();  // nobody comes back
   node::CoordinatorOptions options = wanted;
   options.steps = StepNumber(training.led_facts().steps);
   complete(options, *led, start);
@@ -241,6 +247,7 @@ Result<std::optional<DoneSteps>> RunLead::lead_from(const node::CoordinatorOptio
     progress.add_to(cost_);
     recoveries_.insert(recoveries_.end(), cost_.recoveries.begin(), cost_.recoveries.end());
     told_steps_ = progress.steps();
+    unfinished_ = watch.unfinished_checkpoint();
     return std::optional<DoneSteps>();
   }
   const bool stopped = ended.ok() && *ended == Ending::kEnded && !trained;
@@ -339,6 +346,8 @@ Result<RunLead::Ending> RunLead::lead_on(node::CoordinatorOptions options, const
     return std::make_unique<LeadCompanion>(std::move(made), led.beside->channel,
                                            led.beside->make(aside, post));
   };
+  ReturnWatch returns;
+  options.waits_for = [&](const cluster::View& view) { return waits_for(returns, view, watch); };
   LossWatch losses(*led.workload);
   const bool own = options_.own.has_value();
   const bool begins = options.anew.has_value();
@@ -375,7 +384,20 @@ bool RunLead::is_overtaken(const node::CoordinatorNode& node, FleetWatch& watch,
   const bool waited = std::exchange(waits, !node.begun());
   if (!waits && !waited) return false;
   if (!waits) watch.look(FleetProgress::Until::kNow);
-  return watch.newest_checkpoint() > watch.start();
+  const bool overtaken = watch.newest_checkpoint() > watch.start();
+  if (!waits && !overtaken) watch.forget_unfinished();  // files of this fleet would complete them
+  return overtaken;
+}
+
+std::string RunLead::waits_for(ReturnWatch& returns, const cluster::View& view,
+                               const FleetWatch& watch) const {
+  ReturnWatch::Facts facts{.start = watch.start(),
+                           .unfinished = watch.unfinished_checkpoint(),
+                           .owners = owners_->last_owners(),
+                           .serving = {}};
+  for (const NodeId node : view.expelled()) facts.owners.erase(node);
+  for (const auto& [node, record] : view.members()) facts.serving.insert(node);
+  return options_.own ? std::string() : returns.waits(facts, host_.clock.now());
 }
 
 // Says, once, how members join. A fleet that begins may have others than the one before, so there is a token

@@ -13,8 +13,7 @@
 // Resumed, the run goes on from the newest checkpoint, with new members.
 //
 //   DIR/nodes/coordinator     credentials, tokens, store and events of the lead, its lead.toml, and the
-//   owners by
-//                             the last views
+//                             owners by the last views
 //   DIR/nodes/1 ...           directories of own members; *.log beside them what they say
 //   DIR/nodes/parts           what members have trained, until the run is finished
 //   DIR/nodes/reports         what members have told, until then
@@ -38,6 +37,7 @@
 #include "commands/run/fleet_progress.h"
 #include "commands/run/fleet_watch.h"
 #include "commands/run/owner_book.h"
+#include "commands/run/return_watch.h"
 #include "engines/run/train_hooks.h"
 #include "node/coordinator_node.h"
 #include "node/node_processes.h"
@@ -90,6 +90,8 @@ class RunLead {
   [[nodiscard]] Result<Ending> lead_on(node::CoordinatorOptions options, const Led& led,
                                        const engine::TrainHooks& hooks, FleetWatch& watch,
                                        node::ReportInbox& reports);
+  [[nodiscard]] std::string waits_for(ReturnWatch& returns, const cluster::View& view,
+                                      const FleetWatch& watch) const;
   [[nodiscard]] static bool is_overtaken(const node::CoordinatorNode& node, FleetWatch& watch, bool& waits);
   [[nodiscard]] Result<void> tell_where(node::CoordinatorNode& node, bool begins);
   void forget_end();
@@ -120,7 +122,8 @@ class RunLead {
     tensors::CheckpointInfo from;
   };
   First first_;
-  std::uint64_t told_steps_ = 0;  // done by the last fleet of which no member is left
+  std::uint64_t told_steps_ = 0;          // done by the last fleet of which no member is left
+  std::optional<StepNumber> unfinished_;  // a newer step than its checkpoints, of which it left some files
   bool told_where_ = false;
   bool begun_ = false;                             // no file says that the run has ended
   std::vector<engine::FleetRecovery> recoveries_;  // of fleets before the last one

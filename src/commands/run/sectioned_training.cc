@@ -85,8 +85,8 @@ LedTraining::Facts SectionedTraining::led_facts() const {
           .load_seconds = load_seconds_};
 }
 
-// The newest one that is whole and undamaged. Newer files would become another one. Nothing is removed before
-// all that are newer could be looked at.
+// The newest one that is whole and undamaged. Nothing is removed before all that are newer could be looked
+// at.
 Result<LedTraining::Start> SectionedTraining::find_start(EventSink events) {
   const auto files = tensors::list_fleet_files(host_.disk, paths_.checkpoints());
   if (!files.ok()) return files.error();
@@ -99,7 +99,7 @@ Result<LedTraining::Start> SectionedTraining::find_start(EventSink events) {
       start = {.from = std::move((*found)->info), .trained = step->first.value == sections().steps};
       break;
     }
-    worthless.insert(worthless.end(), step->second.begin(), step->second.end());
+    if (checkpoint(step->first)) worthless.insert(worthless.end(), step->second.begin(), step->second.end());
   }
   for (const std::string& name : worthless) {
     auto removed = host_.disk.remove_all(paths_.checkpoints() + "/" + name);

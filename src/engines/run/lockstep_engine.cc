@@ -68,9 +68,15 @@ void LockstepEngine::freeze(Instant now) {
   // Later messages of the old epoch are dropped, and those of the next epoch are kept.
   cluster::CollectiveEvents nobody_asks;
   life_->exchanges.lost(member().self(), nobody_asks);
+  if (!view_stays()) halt_no_more();
   member().frozen(report(life_->step), things(), now);
-  if (view_stays()) return halt_alone(now);
-  life_->look_again.reset();  // the wish to halt goes with a step of the next view
+  if (view_stays()) halt_alone(now);
+}
+
+// The wish to halt goes with a step of the next view.
+void LockstepEngine::halt_no_more() {
+  life_->halting = life_->alone = life_->halted = false;
+  life_->look_again.reset();
 }
 
 void LockstepEngine::install(Instant now) {
@@ -95,7 +101,7 @@ void LockstepEngine::install(Instant now) {
 
 // While the run ends, no other view comes. Members that all leave by themselves get one.
 bool LockstepEngine::view_stays() const {
-  return life_->halting || (life_->stop && member().stop().has_value());
+  return life_->stop && (life_->halting || member().stop().has_value());
 }
 
 void LockstepEngine::watch_change(std::uint64_t steps_replayed, Instant now) {
@@ -202,8 +208,8 @@ void LockstepEngine::no_step_left(Instant now) {
 void LockstepEngine::stop(const std::string& reason, Instant now) {
   if (!life_ || !life_->steps.saves || things().empty()) return member().leave(reason, now);
   if (std::exchange(life_->stop, reason)) return;
-  if (life_->halting) return;
   if (!life_->working) return halt_alone(now);
+  if (life_->halting) return go_on_halting(now);
   if (over()) return halt(now);
   ask_to_halt(now);
 }
@@ -235,6 +241,7 @@ void LockstepEngine::go_on_halting(Instant now) {
   life_->look_again.reset();
   if (!life_->halting) return halt_alone(now);
   if (life_->halted) return leave(now);
+  if (!life_->stop) return;  // it halts with others, and was not told to leave
   if (!save_lasts()) {
     life_->look_again = now + kLookEvery;
     return;

@@ -13,6 +13,9 @@
 // The view changes no more, so nobody tells a member that another one is lost. If an exchange fails, or takes
 // too long, the member saves what it holds and leaves alone.
 //
+// While nobody leads, a member that is told to leave wishes to halt in the same way. The others halt with it,
+// because they could take no step without it. They stay, and go on in the next view.
+//
 // Computing is done on the loop thread, so a step may take some 100 ms at most. Thread rule: the loop thread.
 #pragma once
 
@@ -131,6 +134,7 @@ class LockstepEngine : public MemberEngine {
   void no_step_left(Instant now);
   void exchange(cluster::OperationId id, const cluster::Operation& operation, Slice given, Instant now);
   [[nodiscard]] bool view_stays() const;
+  void halt_no_more();
   void ask_to_halt(Instant now);
   void halt(Instant now);
   void halt_alone(Instant now);

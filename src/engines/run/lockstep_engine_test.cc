@@ -160,6 +160,59 @@ TEST_F(LockstepEngineTest, TheLastToLeaveSaveTheSameStep) {
   }
 }
 
+// Claim: while nobody leads, members that are told to go, at once or one after the other, save before the
+// same step, which no member has gone beyond. Those that are not told yet halt with them, and stay.
+TEST_F(LockstepEngineTest, WithoutACoordinatorTheySaveTheSameStep) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    const std::size_t members = 2 + seed % 4;
+    begin(members, {}, seed);
+    fleet_->kill_coordinator_for("c1", from_seconds(3600));
+    fleet_->run_for(0.01 * static_cast<double>(seed));
+    for (std::size_t i = 1; i <= members; ++i) {
+      fleet_->member("m" + std::to_string(i)).save_and_leave("it was told to");
+      if (seed % 2 == 0) fleet_->run_for(20);
+      if (seed % 2 == 0 && i < members) {
+        EXPECT_TRUE(fleet_->member("m" + std::to_string(i)).done());
+        EXPECT_FALSE(fleet_->member("m" + std::to_string(i + 1)).done());
+      }
+    }
+    fleet_->run_for(20);
+    EXPECT_TRUE(all_done());
+    std::set<StepNumber> saved;
+    std::size_t held = 0;
+    for (const auto& [machine, member] : fleet_->members()) {
+      const auto& own = engine(machine).saved();
+      EXPECT_EQ(own.size(), engine(machine).held() > 0 ? 1U : 0U) << machine;
+      saved.insert(own.begin(), own.end());
+      held += engine(machine).held();
+    }
+    EXPECT_EQ(saved.size(), 1U);
+    EXPECT_EQ(held, kThings);
+  }
+}
+
+// Claim: a member that has halted with one that left goes on, once somebody leads.
+TEST_F(LockstepEngineTest, WhoHaltsWithAnotherGoesOn) {
+  begin(3, {});
+  fleet_->kill_coordinator_for("c1", from_seconds(60));
+  fleet_->run_for(1);
+  fleet_->member("m1").save_and_leave("it was told to");
+  fleet_->run_for(20);
+  EXPECT_TRUE(fleet_->member("m1").done());
+  const auto halted = engine("m2").step();
+  EXPECT_EQ(engine("m2").saved(), std::vector{halted.value()});
+  fleet_->run_for(10);
+  EXPECT_EQ(engine("m2").step(), halted);
+  fleet_->run_for(60);
+  EXPECT_EQ(fleet_->failure(), std::nullopt);
+  for (const char* const machine : {"m2", "m3"}) {
+    EXPECT_FALSE(fleet_->member(machine).done());
+    EXPECT_GT(engine(machine).step(), halted);
+    EXPECT_EQ(engine(machine).saved().size(), 1U);
+  }
+}
+
 // Claim: an engine that saves nothing leaves at once.
 TEST_F(LockstepEngineTest, LeavesAtOnceWithNothingToSave) {
   begin(3, {.saves = false, .pause = from_seconds(60)});

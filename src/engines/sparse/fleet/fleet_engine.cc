@@ -80,6 +80,7 @@ void FleetEngine::worked(Instant now) {
   if (life_->look && doing_ == Doing::kNothing) want(Doing::kLooking, [] {});
   answer();
   if (life_->must_report && doing_ == Doing::kNothing) report(now);
+  if (life_->saves_alone) save_alone();
 }
 
 void FleetEngine::computed(Doing done, FleetWorkbench& at, Instant now) {
@@ -92,9 +93,12 @@ void FleetEngine::computed(Doing done, FleetWorkbench& at, Instant now) {
       at.deltas.clear();
       break;
     case Doing::kStepping: round_done(now); break;
+    case Doing::kSaving:
+      if (life_->alone) install(now);
+      go_on(now);
+      break;
     case Doing::kAhead:
-    case Doing::kLooking:
-    case Doing::kSaving: go_on(now); break;
+    case Doing::kLooking: go_on(now); break;
     case Doing::kDelivering: open_to_questions(now); break;
     case Doing::kAnswering:
       if (at_work()) life_->questions.give(std::move(at.answer), now);
@@ -110,6 +114,7 @@ void FleetEngine::given_in_vain(Instant now) {
   if (!giver || *giver == life_->rank) return fail(error, now);
   blame(*giver, error, now);
   if (lives() && life_->must_report && doing_ == Doing::kNothing) report(now);
+  if (lives() && life_->saves_alone) save_alone();
 }
 
 // A member that is not in the view any more needs no blame.

@@ -91,11 +91,19 @@ struct FleetLife {
   // The end.
   StepWish agreed = StepWish::kNothing;    // when the step before `applied` was done
   std::optional<StepNumber> saved = {};    // the step of the checkpoint that has the held part
+  Instant applied_at = {};                 // when the last step was applied
+  Duration step_took = {};                 // between the last two
+  std::optional<Instant> halt_by = {};     // until then it waits for a step after which all halt
   std::optional<Instant> look_again = {};  // when to ask again whether the save lasts or others halted
   bool halted = false;                     // has saved its part, and takes no further step
+  bool saves_alone = false;                // what it holds, as soon as nothing is computed
   bool alone = false;                      // leaves as soon as its save lasts
+  bool rested = false;                     // it has waited for that step at rest, too
   std::string leaves_because = {};
 };
+
+// Notes that a step was applied: the others are there.
+void note_step(FleetLife& life, Instant now);
 
 // The layout that a life has been told of, for observers outside the engine.
 struct FleetTakenUp {
@@ -123,7 +131,9 @@ class FleetEngine final : public engine::MemberEngine {
 
   void tick(Instant now) override;
   [[nodiscard]] std::optional<Instant> next_wakeup() const override {
-    return life_ != nullptr ? life_->look_again : std::nullopt;
+    if (life_ == nullptr) return std::nullopt;
+    const bool saves = life_->alone && doing_ == Doing::kSaving;
+    return saves ? life_->halt_by : sooner(life_->halt_by, life_->look_again);
   }
   [[nodiscard]] Work take_work() override;
   void worked(Instant now) override;
@@ -207,6 +217,9 @@ class FleetEngine final : public engine::MemberEngine {
   void stop(const std::string& reason, Instant now) override;
   [[nodiscard]] std::string why_it_ends() const;
   [[nodiscard]] bool halts() const;
+  [[nodiscard]] bool has_to_save() const;
+  void save_alone();
+  void halt_late(Instant now);
   [[nodiscard]] bool saved_lasts(Instant now);
   void halt(Instant now);
   void leave_once_saved(Instant now);

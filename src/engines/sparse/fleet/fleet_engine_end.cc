@@ -12,17 +12,55 @@ namespace {
 
 constexpr Duration kLookEvery{100'000'000};
 constexpr Duration kOthersTime{10'000'000'000};
+constexpr Duration kRestTime{60'000'000'000};
+
+// A dead member does not take its part in the step, so the wait for a common one has an end.
+Duration halt_time(const FleetLife& life) { return {kOthersTime.ns + 4 * life.step_took.ns}; }
 
 }  // namespace
+
+void note_step(FleetLife& life, Instant now) {
+  const Instant before = std::exchange(life.applied_at, now);
+  if (before != Instant()) life.step_took = now - before;
+  if (life.halt_by) life.halt_by = now + halt_time(life);
+}
 
 // The run is to end, or all members leave it. Members may be a step apart, so the wish goes with the next
 // step.
 void FleetEngine::stop(const std::string& reason, Instant now) {
-  if (life_ != nullptr && stopping_ && (at_work() || life_->look_again)) return;  // it was said before
-  const bool can_save = life_ != nullptr && life_->job != nullptr && life_->job->checkpoints.save &&
-                        at_work() && life_->applied.value < life_->job->schedule.total_steps;
-  if (!can_save) return leave(FleetEvent::kStopped, reason, now);
+  if (life_ != nullptr && stopping_ && (at_work() || life_->look_again || life_->saves_alone)) return;
+  if (life_ == nullptr || !has_to_save()) return leave(FleetEvent::kStopped, reason, now);
   stopping_ = reason;
+  if (!at_work()) return save_alone();
+  life_->halt_by = now + halt_time(*life_);
+  if (life_->agreed == StepWish::kHalt) go_on(now);  // it has halted with another one
+}
+
+// Somebody may still change the view of a member at rest, so it has more time.
+void FleetEngine::halt_late(Instant now) {
+  life_->halt_by.reset();
+  if (!lives() || life_->alone || life_->agreed == StepWish::kHalt) return;
+  if (at_work() || std::exchange(life_->rested, true)) return advance(FleetEvent::kLostAtEnd, now);
+  life_->halt_by = now + kRestTime;
+}
+
+// Whether steps may be lost if it leaves now. At the start of the run and at its end there are other files.
+bool FleetEngine::has_to_save() const {
+  if (life_->job == nullptr || !life_->job->checkpoints.save) return false;
+  if (life_->applied.value >= life_->job->schedule.total_steps) return false;
+  return at_work() || (life_->part && life_->applied != life_->job->start);
+}
+
+// At rest no step is taken with which others could agree to halt. What this member holds may be all that
+// there is, so it saves that and leaves.
+void FleetEngine::save_alone() {
+  life_->saves_alone = doing_ != Doing::kNothing;
+  if (life_->saves_alone) return;  // worked() comes back here
+  life_->alone = true;
+  life_->look_again = Instant();  // at once, or when it is saved
+  if (life_->saved == life_->applied) return;
+  life_->saved = life_->applied;
+  want(Doing::kSaving, save_work(life_->bench, life_->applied, true));
 }
 
 std::string FleetEngine::why_it_ends() const { return stopping_.value_or("the run was stopped"); }
@@ -44,7 +82,8 @@ bool FleetEngine::saved_lasts(Instant now) {
 void FleetEngine::tick(Instant now) {
   if (life_ == nullptr) return;
   life_->questions.tick(now);
-  if (!life_->look_again || *life_->look_again > now) return;
+  if (life_->halt_by && *life_->halt_by <= now) return halt_late(now);
+  if (!life_->look_again || *life_->look_again > now || (life_->alone && doing_ == Doing::kSaving)) return;
   life_->look_again.reset();
   if (!lives()) return;
   if (life_->halted) return leave(FleetEvent::kOthersSilent, why_it_ends(), now);
@@ -55,6 +94,7 @@ void FleetEngine::tick(Instant now) {
 // Other members may still wait for bytes that this member has given them. They would be lost if it left now.
 // It does not wait long for members that are dead.
 void FleetEngine::halt(Instant now) {
+  if (!stopping_) return;  // it halts with others, and was not told to leave
   if (!saved_lasts(now) || std::exchange(life_->halted, true)) return;
   life_->look_again = now + kOthersTime;
   exchange({.kind = ExchangeName::Kind::kHalted, .step = {}, .round = 0},
@@ -66,8 +106,9 @@ void FleetEngine::halt(Instant now) {
 
 // While a run ends, no member replaces a lost one. This member still waits until its own save lasts.
 void FleetEngine::leave_once_saved(Instant now) {
-  life_->alone = life_->look_again && !life_->halted;
-  if (!life_->alone) member().leave(why_it_ends(), now);
+  const bool saves = !life_->halted && has_to_save();
+  if (!saves) return member().leave(why_it_ends(), now);
+  save_alone();
 }
 
 void FleetEngine::deliver(Instant now) {

@@ -45,6 +45,7 @@ void FleetEngine::report(Instant now) {
 void FleetEngine::install(Instant now) {
   const Epoch epoch(member().installed().epoch());
   if (epoch <= life_->installed || life_->job == nullptr) return;
+  if (life_->alone && doing_ == Doing::kSaving) return;  // worked() comes back here
   auto layout = read_layout(member().installed().decision(), life_->job->shape);
   if (!layout.ok()) return fail(layout.error(), now);
   const auto rank = layout->rank_of(member().self().node);

@@ -70,6 +70,7 @@ void FleetEngine::round_done(Instant now) {
                           life_->snapshots.under_way() ? Beside::kSnapshot : Beside::kNothing, now);
   life_->applied = learner.applied();
   life_->agreed = std::max(life_->agreed, learner.agreed());
+  note_step(*life_, now);
   const auto recovery = life_->reporter.stepped(item.step, learner.loss(), now);
   if (recovery && life_->job->recovered) {
     life_->upkeep.emplace_back(

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "host/sim/disk.h"
 #include "simulation/sparse/sparse_fleet.h"
 #include "simulation/sparse/tiny_problem.h"
+#include "tensors/fleet_files.h"
 
 namespace gossamer::sparse_engine {
 namespace {
@@ -215,6 +217,105 @@ TEST(FleetOutage, AWeekOfLeavingAndReturning) {
     EXPECT_EQ(fleet.other_last_step(alone), std::nullopt);
   }
   EXPECT_GT(days, 25U);
+}
+
+// Claim: while nobody leads, members that are told to go, at once or one after the other, save the same step.
+// Those that are not told yet halt with them.
+TEST(FleetOutage, LeaveWithoutACoordinator) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    host::SimDisk disk;
+    const TinyProblem::Options options{.steps = 10000, .disk = &disk};
+    const TinyProblem problem(options);
+    const std::size_t members = 2 + seed % 4;
+    SparseFleet fleet(problem, {.first_members = members, .seed = seed});
+    while (!fleet.step() || *fleet.step() < StepNumber(20)) fleet->run_for(0.01);
+    fleet->kill_coordinator_for("c1", from_seconds(3600));
+    fleet->run_for(0.001 * static_cast<double>(seed));
+    StepNumber reached;
+    for (std::size_t i = 1; i <= members; ++i) {
+      fleet->member("m" + std::to_string(i)).save_and_leave("it was told to");
+      fleet->run_for(seed % 2 == 0 ? 20 : 0.001);
+      reached = std::max(reached, fleet.step().value_or(StepNumber()));
+      if (seed % 2 != 0 || i == members) continue;
+      EXPECT_TRUE(fleet->member("m" + std::to_string(i)).done());
+      EXPECT_FALSE(fleet->member("m" + std::to_string(i + 1)).done());
+    }
+    fleet->run_for(20);
+    for (const auto& [machine, member] : fleet->members()) EXPECT_TRUE(member->done()) << machine;
+    const StepNumber start = TinyProblem(options).start();
+    EXPECT_GE(start, StepNumber(20));
+    EXPECT_GE(start, reached);
+  }
+}
+
+// Claim: members that have halted with one that left go on, once somebody leads. What it held is made good of
+// copies.
+TEST(FleetOutage, WhoHaltsWithAnotherGoesOn) {
+  host::SimDisk disk;
+  const TinyProblem problem({.steps = 10000, .disk = &disk});
+  SparseFleet fleet(problem, {.first_members = 3});
+  while (!fleet.step() || *fleet.step() < StepNumber(40)) fleet->run_for(0.01);
+  fleet->kill_coordinator_for("c1", from_seconds(60));
+  fleet->run_for(1);
+  fleet->member("m1").save_and_leave("it was told to");
+  fleet->run_for(20);
+  EXPECT_TRUE(fleet->member("m1").done());
+  const auto halted = fleet.engine("m2").step();
+  fleet->run_for(10);
+  EXPECT_EQ(fleet.engine("m2").step(), halted);
+  fleet->run_for(60);
+  EXPECT_EQ(fleet->failure(), std::nullopt);
+  EXPECT_FALSE(fleet->member("m2").done());
+  EXPECT_GT(fleet.engine("m2").step(), halted);
+}
+
+// Claim: members that can take no step when they are told to go, as another one was killed, save what they
+// hold before they leave: those that wait for it, and those that rest since somebody knows.
+TEST(FleetOutage, MembersThatCannotStepSaveToo) {
+  host::SimDisk disk;
+  const TinyProblem::Options options{.steps = 10000, .disk = &disk};
+  const TinyProblem problem(options);
+  SparseFleet fleet(problem, {.first_members = 3});
+  while (!fleet.step() || *fleet.step() < StepNumber(20)) fleet->run_for(0.01);
+  fleet->kill_coordinator_for("c1", from_seconds(3600));
+  fleet->kill("m1");
+  fleet->run_for(5);
+  std::map<std::string, StepNumber> held;
+  for (const char* const machine : {"m2", "m3"}) {
+    held[machine] = fleet.engine(machine).step().value();
+    fleet->member(machine).save_and_leave("it was told to");
+  }
+  fleet->run_for(100);
+  for (const auto& [machine, step] : held) {
+    EXPECT_TRUE(fleet->member(machine).done()) << machine;
+    const auto file =
+        tensors::fleet_file_name({.step = step, .node = machine == "m2" ? NodeId(2) : NodeId(3)});
+    EXPECT_TRUE(*disk.exists("/checkpoints/" + file))
+        << file << " of " << ::testing::PrintToString(*disk.list("/checkpoints"));
+  }
+}
+
+// Claim: a member that is told to go at any moment of a change of the view saves what it holds, also while
+// the view is installed.
+TEST(FleetOutage, ToldToGoWhileTheViewChanges) {
+  for (int after = 0; after < 60; ++after) {
+    SCOPED_TRACE(after);
+    host::SimDisk disk;
+    const TinyProblem problem({.steps = 10000, .disk = &disk});
+    SparseFleet fleet(problem, {.first_members = 3, .seed = 5, .longest_work = from_milliseconds(20)});
+    while (!fleet.step() || *fleet.step() < StepNumber(20)) fleet->run_for(0.01);
+    fleet.join();
+    fleet->run_for(0.005 * after);
+    fleet->member("m2").save_and_leave("it was told to");
+    fleet->run_for(20);
+    EXPECT_TRUE(fleet->member("m2").done());
+    EXPECT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
+    const StepNumber then = fleet.step().value();
+    EXPECT_GE(then, StepNumber(20));
+    fleet->run_for(1);
+    EXPECT_GT(fleet.step().value(), then) << "the others go on";
+  }
 }
 
 // Claim: no member leaves while the saved state does not outlive it yet, as when it is still on its way to

@@ -28,10 +28,18 @@ sparse::Network whole_network(const TrainInputs& inputs) {
   return network;
 }
 
-Result<void> remove_from(const TrainInputs& inputs, StepNumber begin, StepNumber end) {
+// Removes the files of steps from `begin` on; if it says so, only of those that look whole.
+enum class Which { kAll, kWhole };
+Result<void> remove_from(const TrainInputs& inputs, StepNumber begin, Which which) {
   const auto files = tensors::list_fleet_files(inputs.disk, inputs.checkpoint_directory);
   if (!files.ok()) return files.error();
-  for (auto step = files->lower_bound(begin); step != files->lower_bound(end); ++step) {
+  const auto nobody = [](std::string_view, EventFields) {};
+  for (auto step = files->lower_bound(begin); step != files->end(); ++step) {
+    const bool removes =
+        which == Which::kAll || FleetCheckpoint::open(inputs.disk, inputs.checkpoint_directory,
+                                                      checkpointed_run(inputs), step->first, nobody)
+                                    .ok();
+    if (!removes) continue;
     for (const std::string& name : step->second) {
       const std::string path = inputs.checkpoint_directory + "/" + name;
       if (auto removed = inputs.disk.remove_all(path); !removed.ok()) return removed;
@@ -39,8 +47,6 @@ Result<void> remove_from(const TrainInputs& inputs, StepNumber begin, StepNumber
   }
   return {};
 }
-
-constexpr StepNumber kEver{UINT64_MAX};
 
 // Makes a fleet's checkpoint of one process's newest readable one, if that is newer than `step`.
 Result<std::optional<tensors::CheckpointInfo>> part_checkpoint(const TrainInputs& inputs, StepNumber step,
@@ -109,7 +115,7 @@ Result<void> join_fleet_checkpoint(const TrainInputs& inputs, EventSink events) 
                                             static_cast<int>(inputs.config.checkpoint.keep));
       !saved.ok())
     return saved;
-  return remove_from(inputs, StepNumber(), kEver);
+  return remove_from(inputs, StepNumber(), Which::kAll);
 }
 
 Result<FleetStart> prepare_fleet_start(const TrainInputs& inputs, EventSink events) {
@@ -126,7 +132,7 @@ Result<FleetStart> prepare_fleet_start(const TrainInputs& inputs, EventSink even
   }
   const StepNumber after =
       start.from.next_step > StepNumber() ? StepNumber(start.from.next_step.value + 1) : StepNumber();
-  if (auto removed = remove_from(inputs, after, kEver); !removed.ok()) return removed.error();
+  if (auto removed = remove_from(inputs, after, Which::kWhole); !removed.ok()) return removed.error();
   return start;
 }
 

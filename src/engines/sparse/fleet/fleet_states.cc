@@ -107,7 +107,7 @@ std::string_view words(Event event) {
     case Event::kSnapshotCut: return "what the keepers lack is gathered";
     case Event::kSnapshotStored: return "all members have stored a snapshot";
     case Event::kLost: return "an exchange fails, as a member is lost";
-    case Event::kLostAtEnd: return "an exchange fails, when the run is to end";
+    case Event::kLostAtEnd: return "an exchange fails or takes too long, when the run is to end";
     case Event::kSaveLasts: return "it was left alone, and its save lasts now";
     case Event::kAllHalted: return "all members have halted";
     case Event::kOthersSilent: return "members have not halted for 10 s";
@@ -134,7 +134,7 @@ std::string_view words(Action action) {
     case Action::kGiveSnapshot: return "give it to the keepers";
     case Action::kGoOn: return "look what is due";
     case Action::kDeliver: return "deliver the part, once a layout; then answer questions";
-    case Action::kLeaveOnceSaved: return "leave, at once or when its save lasts";
+    case Action::kLeaveOnceSaved: return "save what it holds, and leave when that lasts";
     case Action::kLeave: return "leave the run";
   }
   return "";
