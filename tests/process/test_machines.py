@@ -347,6 +347,24 @@ class Machines(test_training.WithData):
         self.assertEqual(program.run("stop", self.run_directory).status, 0)
         self.assertEqual(leader.finish().status, 0)
 
+    # A machine is expelled while all train. It ends with the reason, and the others make the model.
+    def test_an_expelled_machine(self):
+        steps = 2000
+        want, want_weights = self.train_alone(steps)
+        leader = self.lead(steps=steps, first=3)
+        for name in ("one", "two", "three"):
+            self.join(name)
+        self.wait_for_steps(50)
+        nodes = {member["name"]: member["node"] for member in self.status()["members"]}
+        done = program.run("node", "expel", self.run_directory, nodes["two"])
+        self.assertEqual(done.status, 0, done.err)
+        done = self.members["two"].finish()
+        self.assertEqual(done.status, 4, done.err)
+        self.assertIn("this node was expelled from the run", done.err)
+        self.expect_model(leader, want, want_weights)
+        for name in ("one", "three"):
+            self.assertEqual(self.members[name].finish().status, 0, name)
+
     # Nobody leads when two machines that train are told to leave, one after the other. Both have saved the same step, and
     # bring it when they are back. The run goes on there, and they train what one process trains.
     def test_all_leave_while_nobody_leads(self):

@@ -187,6 +187,26 @@ class Return(unittest.TestCase):
         self.wait_for_steps(waits + 5)
         self.expect_steps(self.stop())
 
+    # The coordinator is killed as soon as the end of the run is in its store. The next one ends the run, with a checkpoint
+    # of the step on which the members agree.
+    def test_killed_as_the_run_ends(self):
+        step = 0
+        for times in range(3):
+            self.lead("--first", "2", *(["--resume"] if times else []))
+            self.join("one", "two")
+            self.wait_for_serving("one", "two")
+            step = self.wait_for_steps(step + 3)
+            stopped = program.run("stop", self.out)
+            self.assertEqual(stopped.status, 0, stopped.err)
+            self.leader.signal(signal.SIGKILL)
+            self.leader.finish()
+            self.lead("--resume", "--first", "2")
+            done = self.leader.finish()
+            self.assertEqual(done.status, 0, done.err)
+            self.expect_end(0, "one", "two")
+            self.assertGreaterEqual(max(self.checkpoints()), step)
+        self.expect_steps(max(self.checkpoints()))
+
     # A coordinator is stopped and resumed three times. The same machines come each time, without a token, and also
     # those that look for it while it is away. A token of before lets another machine in.
     def test_stop_and_resume(self):

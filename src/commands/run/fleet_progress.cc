@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <string_view>
 #include <tuple>
@@ -91,7 +92,7 @@ std::string FleetProgress::objection(NodeId from, const MemberReport& report) co
   if (const auto* const one = std::get_if<engine::FleetRecovery>(&report)) step = one->step;
   if (step && (*step == StepNumber() || step->value > facts_.steps))
     return fmt::format("it tells of {} steps, and the run has {}", step->value, facts_.steps);
-  if (step && owners_ != nullptr && !owners_->owns(from))
+  if (step && owners_ != nullptr && owners_->never_owned(from))
     return "it tells of steps, and owns no part of the run";
   return {};
 }
@@ -113,6 +114,20 @@ Result<void> FleetProgress::read() {
   if (owners_ != nullptr) return {};
   for (const StepLoss& one : tally_.take()) tell(one, false);
   return {};
+}
+
+void FleetProgress::sync_reports(Instant now) {
+  if (!sync_.aside || sync_.under_way || now < sync_.next) return;
+  auto work = journal_.sync_work();
+  if (!work) return;
+  sync_.under_way = true;
+  sync_.next = now + kSyncEvery;
+  auto done = std::make_shared<Result<void>>();
+  sync_.aside([work = std::move(work), done] { *done = work(); },
+              [this, done](Instant) {
+                sync_.under_way = false;
+                if (!done->ok()) journal_.not_synced();  // it is tried again
+              });
 }
 
 void FleetProgress::add(NodeId from, MemberReport report) {

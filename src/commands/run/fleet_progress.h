@@ -42,6 +42,10 @@ class FleetProgress {
   // Reads what members have told earlier leads, and hands on those steps, or does so once the books show
   // them. To be called next.
   [[nodiscard]] Result<void> read();
+  // Lets what members have told survive a loss of power, beside other work. To be called again and again.
+  static constexpr Duration kSyncEvery{1'000'000'000};
+  void sync_reports(Instant now);
+  void sync_by(node::Aside aside) { sync_.aside = std::move(aside); }
   // Takes what members tell this lead.
   [[nodiscard]] node::ReportInbox& reports() { return inbox_; }
   // Hands on the steps before `limit` that all members have told of since the last call, and the checkpoints
@@ -85,6 +89,12 @@ class FleetProgress {
   const run::RunPaths paths_;
   node::ReportJournal journal_;
   node::ReportInbox inbox_;
+  struct Sync {
+    node::Aside aside = {};  // empty: nothing is synced
+    bool under_way = false;
+    Instant next = {};
+  };
+  Sync sync_;
   StepTally tally_;
   RecoveryTally recovery_tally_;
   // Those that are not handed on yet, by the node that told of them.

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "host/api/durable_directories.h"
 #include "net/link/test_simulated_nodes.h"
 #include "node/reports/report_outbox.h"
 #include "run/test_machine.h"
@@ -373,6 +374,31 @@ TEST_F(FleetProgressTest, CausesAreKnown) {
   EXPECT_TRUE(machine_.said("the members changed: it cost"));
   EXPECT_FALSE(machine_.said("all is well"));
   EXPECT_FALSE(machine_.said("gossamer was lost"));
+}
+
+// A loss of power costs no step of which the lead was told a second before, or earlier.
+TEST_F(FleetProgressTest, ALossOfPowerCostsASecond) {
+  ASSERT_TRUE(host::make_durable_directories(machine_.disk, "/run/nodes/parts").ok());
+  lead();
+  lead_->progress.sync_by([](const auto& work, const auto& then) {
+    work();
+    then(Instant());
+  });
+  std::uint64_t old = 0;
+  for (int i = 0; i < 40; ++i) {
+    if (i == 30) old = done_;
+    step();
+    run_for(0.1);
+    lead_->progress.sync_reports(timeline_.now());
+  }
+  EXPECT_GE(old, 30U);
+  const auto left = machine_.disk.after_crash();
+  const run::NodeHost host = machine_.host_with(*left);
+  seen_.clear();
+  FleetProgress next(host, "/run", training_, hooks_);
+  ASSERT_TRUE(next.read().ok());
+  EXPECT_GE(seen_.size(), old);
+  EXPECT_EQ(seen_.size(), next.steps()) << "no step is missing in the middle";
 }
 
 }  // namespace

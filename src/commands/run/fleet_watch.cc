@@ -34,6 +34,7 @@ std::optional<std::string> FleetWatch::over() {
   if (over_ || host_.clock.now() < next_look_) return over_;
   next_look_ = host_.clock.now() + kLookEvery;
   look(FleetProgress::Until::kNow);
+  progress_.sync_reports(host_.clock.now());
   const auto delivered = training_.delivered(members_);
   if (!delivered.ok()) {
     fail(delivered.error());

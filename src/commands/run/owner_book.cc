@@ -57,8 +57,10 @@ void OwnerBook::note_install() {
   if (!installs.empty() && installs.rbegin()->SerializeAsString() == install.SerializeAsString()) return;
   *installs.Add() = std::move(install);
   while (installs.size() > 1 &&
-         (static_cast<std::size_t>(installs.size()) > kMostInstalls || book_.ByteSizeLong() > kMostBytes))
+         (static_cast<std::size_t>(installs.size()) > kMostInstalls || book_.ByteSizeLong() > kMostBytes)) {
     installs.DeleteSubrange(0, 1);
+    book_.set_forgot(true);
+  }
   keep();
 }
 
@@ -109,9 +111,11 @@ node::DeliveryRules::Verdict OwnerBook::judge(net::PeerId from, const std::strin
   const auto file = training_.read_delivered(name);
   if (!file) return Refused{"its name says neither whose it is nor of which step"};
   if (file->node != from.node) return Refused{fmt::format("it is node {}'s", file->node.value)};
-  if (!owns(from.node)) return Refused{"it owns no part of the run"};
+  if (never_owned(from.node)) return Refused{"it owns no part of the run"};
   if (file->step > steps_ || (file->result && file->step != steps_))
     return Refused{fmt::format("the run has {} steps", steps_.value)};
+  // What it has is so old that nobody knows any more what it owned.
+  if (!owns(from.node)) return Unneeded{};
   return judge_step(from, *file);
 }
 

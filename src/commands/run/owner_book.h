@@ -59,6 +59,8 @@ class OwnerBook final : public node::DeliveryRules {
 
   // Whether the node owned something, or served, by one of the last views.
   [[nodiscard]] bool owns(NodeId node) const;
+  // Whether it owned nothing by any view of the run. False, where views are not known any more.
+  [[nodiscard]] bool never_owned(NodeId node) const { return !owns(node) && !book_.forgot(); }
   // Nodes that owned something by the last view.
   [[nodiscard]] std::set<NodeId> last_owners() const;
   // Whether a member of one of the last views has that name.

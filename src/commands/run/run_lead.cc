@@ -67,6 +67,17 @@ Error not_stored(const Error& why) {
               "have saved, and wait so long; after that the run goes on from the checkpoint before"};
 }
 
+// Own members get an authority of their own, and all certificates and tokens of before would be worth
+// nothing.
+Error would_lose_machines(const std::string& run) {
+  return {.kind = ErrorKind::kUsage,
+          .where = "--nodes",
+          .what = "machines have joined this run, with certificates that --nodes would end",
+          .got = "a run that 'gossamer coordinator' leads",
+          .expected = "to lead it as before, or to train on in one process",
+          .fix = fmt::format("gossamer coordinator --resume --out {}", run)};
+}
+
 // What a run had cost by the checkpoint that a fleet begins with.
 tensors::CheckpointInfo began_with(const LedTraining& training, StepNumber start) {
   if (start == StepNumber()) return {};
@@ -155,6 +166,7 @@ Result<DoneSteps> RunLead::train(const run::RunPaths& paths, LedTraining& traini
   const auto start = training.find_start(hooks.events);
   if (!start.ok()) return start.error();
   if (start->trained) return take_trained(training, hooks);
+  if (options_.own && before->has_authority) return would_lose_machines(paths_.root);
   tell_start(host_, start->from, hooks);
   if (!options_.own && before->file.nodes == 0) stay_where_it_was(options);
   if (auto made = begin_anew(*before); !made.ok()) return made.error();
@@ -238,7 +250,7 @@ Result<std::optional<DoneSteps>> RunLead::lead_from(const node::CoordinatorOptio
   node::CoordinatorOptions options = wanted;
   options.steps = StepNumber(training.led_facts().steps);
   complete(options, *led, start);
-  const auto ended = lead_on(std::move(options), *led, hooks, watch, progress.reports());
+  const auto ended = lead_on(std::move(options), *led, hooks, watch, progress);
   watch.look(FleetProgress::Until::kEnd);
   if (watch.failure()) return *watch.failure();
   const bool trained = training.parts() > 0;
@@ -327,16 +339,17 @@ void RunLead::complete(node::CoordinatorOptions& options, const Led& led, StepNu
 // that --resume begins another fleet. A run of own members ends with this process.
 Result<RunLead::Ending> RunLead::lead_on(node::CoordinatorOptions options, const Led& led,
                                          const engine::TrainHooks& hooks, FleetWatch& watch,
-                                         node::ReportInbox& reports) {
+                                         FleetProgress& progress) {
   const node::SupplyCompanion* companion = nullptr;
   options.make_companion = [&](const node::Aside& aside,
                                const node::Post& post) -> std::unique_ptr<node::Companion> {
     owners_->keep_by(aside);
+    progress.sync_by(aside);
     owners_->follow_checkpoints([&watch] { return watch.newest_checkpoint(); });
     auto made = std::make_unique<node::SupplyCompanion>(
         host_.disk, led.supply.value_or(node::Supply()), aside,
         node::SupplyCompanion::Run{
-            .reports = reports,
+            .reports = progress.reports(),
             .rules = *owners_,
             .books = [this](const cluster::Coordinator* books) { owners_->look(books_of(books)); },
             .over = [&watch] { return watch.over(); }},

@@ -89,7 +89,7 @@ class RunLead {
   void complete(node::CoordinatorOptions& options, const Led& led, StepNumber start) const;
   [[nodiscard]] Result<Ending> lead_on(node::CoordinatorOptions options, const Led& led,
                                        const engine::TrainHooks& hooks, FleetWatch& watch,
-                                       node::ReportInbox& reports);
+                                       FleetProgress& progress);
   [[nodiscard]] std::string waits_for(ReturnWatch& returns, const cluster::View& view,
                                       const FleetWatch& watch) const;
   [[nodiscard]] static bool is_overtaken(const node::CoordinatorNode& node, FleetWatch& watch, bool& waits);

@@ -200,6 +200,16 @@ std::map<std::string, std::string> model_in(host::Disk& disk) {
   return files;
 }
 
+std::uint64_t used_bytes(host::Disk& disk, const std::string& directory) {
+  std::uint64_t bytes = 0;
+  for (const std::string& name : *disk.list(directory.empty() ? "/" : directory)) {
+    const std::string path = directory + "/" + name;
+    const auto size = disk.file_size(path);
+    bytes += size.ok() ? *size : used_bytes(disk, path);
+  }
+  return bytes;
+}
+
 // After kill -9 or a loss of power at any operation of the disk after the last step, --resume finishes the
 // run with the same model, and no node takes a step again. Parts and checkpoint are there until the run is
 // finished.
@@ -230,6 +240,45 @@ TEST(LeadRunner, KilledAtEveryDiskOperationAfterTheLastStep) {
       EXPECT_EQ(nlohmann::json::parse(done->summary)["steps"], kSteps);
       EXPECT_EQ(nlohmann::json::parse(done->summary)["metrics"],
                 nlohmann::json::parse(undisturbed->summary)["metrics"]);
+    }
+  }
+}
+
+// The same where an operation of the disk fails, or all that write fail from there on, as the disk is full.
+// Once there is room, --resume makes the same model without a node.
+TEST(LeadRunner, ADiskThatFailsAfterTheLastStep) {
+  for (const Kind& kind : {Kind{.checkpoints = false}, Kind{.own = false}}) {
+    SimMachine rehearsal;
+    prepare(rehearsal, kind, KilledFleet::Moment::kDelivered);
+    rehearsal.disk.restart_count({});
+    ASSERT_TRUE(resume(rehearsal.host(), kind).ok());
+    const auto expected = model_in(rehearsal.disk);
+    const std::uint64_t operations = rehearsal.disk.operations();
+    std::uint64_t failed = 0;
+    for (std::uint64_t k = 0; k < operations; ++k) {
+      SCOPED_TRACE(::testing::Message() << k << (kind.own ? " own" : ""));
+      SimMachine machine;
+      prepare(machine, kind, KilledFleet::Moment::kDelivered);
+      machine.disk.restart_count({.seed = k + 1, .fail_at_operation = k});
+      failed += resume(machine.host(), kind).ok() ? 0 : 1;
+      machine.disk.restart_count({});
+      const auto done = resume(machine.host(), kind);
+      ASSERT_TRUE(done.ok()) << done.error().message();
+      ASSERT_EQ(model_in(machine.disk), expected);
+      EXPECT_EQ(nlohmann::json::parse(done->summary)["steps"], kSteps);
+    }
+    EXPECT_GT(failed, 10U);
+    for (std::uint64_t room = 0; room < 20; ++room) {
+      SCOPED_TRACE(::testing::Message() << room << " kB of room" << (kind.own ? " own" : ""));
+      SimMachine machine;
+      prepare(machine, kind, KilledFleet::Moment::kDelivered);
+      machine.disk.restart_count(
+          {.seed = room + 1, .capacity_bytes = used_bytes(machine.disk, "") + room * 2048});
+      static_cast<void>(resume(machine.host(), kind).ok());
+      machine.disk.restart_count({});
+      const auto done = resume(machine.host(), kind);
+      ASSERT_TRUE(done.ok()) << done.error().message();
+      ASSERT_EQ(model_in(machine.disk), expected);
     }
   }
 }
@@ -304,6 +353,27 @@ TEST(LeadRunner, AFleetThatHasNotBegunBeginsOnceMore) {
     EXPECT_EQ(run::read_lead_file(*left, directory)->start, StepNumber(4));
     EXPECT_EQ(*host::read_text(*left, authority), key);
   }
+}
+
+// Machines have certificates of a run that was led for them. Own nodes would end these, so the command says
+// how the run is led on, and nothing has changed.
+TEST(LeadRunner, OwnNodesEndNoAuthority) {
+  SimMachine machine;
+  Kind kind{.own = false};
+  prepare(machine, kind, KilledFleet::Moment::kHalfway);
+  const std::string authority =
+      node::credentials_directory(node::lead_directory(kRun)) + "/authority-key.pem";
+  const std::string key = *host::read_text(machine.disk, authority);
+  kind.own = true;
+  const auto refused = resume(machine.host(), kind);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, ErrorKind::kUsage);
+  EXPECT_THAT(refused.error().message(), HasSubstr("gossamer coordinator --resume --out /simulated/run"));
+  EXPECT_EQ(*host::read_text(machine.disk, authority), key);
+  kind.own = false;
+  const auto led = resume(machine.host(), kind);
+  ASSERT_FALSE(led.ok());
+  EXPECT_THAT(led.error().message(), HasSubstr(kLeads));
 }
 
 // A fleet of an older version has its keys and its start in two files. It can be led on all the same.

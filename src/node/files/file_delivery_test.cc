@@ -96,6 +96,7 @@ class Delivering : public ::testing::Test {
   std::vector<FileCollection::Blamed> blamed_;
   std::uint64_t leads_ = 0;
   std::uint64_t lives_ = 0;
+  bool written_ = false;
   std::optional<ExchangingNode> coordinator_;
   std::optional<FileCollection> collection_;
   std::optional<ExchangingNode> member_;
@@ -412,6 +413,55 @@ TEST_F(Delivering, PowerIsLostAtEachOperation) {
     run_for(3);
     ASSERT_TRUE(collected("part-7-200") == part) << at;
     ASSERT_FALSE(FileDelivery::under_way(*member_->disk, "/own/deliver")) << at;
+  }
+}
+
+// A member's machine loses its power at each operation of its disk in turn, with one file on its way and
+// another one written meanwhile. Both are then at the coordinator, or still at the member, whose next process
+// brings them.
+TEST_F(Delivering, AMembersPowerIsLostAtEachOperation) {
+  const std::string first = make_bytes(1'500'000);
+  const std::string second = make_bytes(300'000);
+  const auto deliver = [&](const host::SimDiskOptions& options) {
+    auto disk = std::make_shared<host::SimDisk>();
+    EXPECT_TRUE(host::make_durable_directories(*disk, "/own/deliver").ok());
+    EXPECT_TRUE(host::replace_file(*disk, "/own/deliver/part-7-200", first).ok());
+    lead();
+    written_ = false;
+    disk->restart_count(options);
+    delivery_.reset();
+    member_.emplace(timeline_, internet_, 7, ++lives_, disk);
+    auto delivery = FileDelivery::start(*disk, *member_->exchange, member_->aside, "/own/deliver");
+    if (!delivery.ok()) return disk;  // its power is gone
+    delivery_ = *std::move(delivery);
+    member_->on_other = [this](const net::Arrived& arrived) {
+      return delivery_->on(arrived, coordinator_->node.id, *member_->node.links, timeline_.now());
+    };
+    member_->on_tick = [this] {
+      delivery_->tick(coordinator_->node.id, *member_->node.links, timeline_.now());
+    };
+    member_->node.open(coordinator_->node);
+    run_for(0.3);
+    written_ = host::replace_file(*disk, "/own/deliver/part-7-300", second).ok();
+    run_for(4);
+    return disk;
+  };
+  const std::uint64_t operations = deliver({})->operations();
+  ASSERT_TRUE(collected("part-7-200") == first && collected("part-7-300") == second);
+  ASSERT_GT(operations, 10U);
+  for (std::uint64_t at = 0; at < operations; ++at) {
+    const auto disk = deliver({.seed = at, .crash_at_operation = at});
+    const bool written = written_;
+    const std::shared_ptr<host::SimDisk> later = disk->after_crash();
+    coordinator_->node.fence(member_->node.id);
+    join(later);
+    run_for(7);
+    ASSERT_TRUE(collected("part-7-200") == first) << at;
+    if (written) {
+      ASSERT_TRUE(collected("part-7-300") == second) << at;
+    }
+    ASSERT_FALSE(FileDelivery::under_way(*later, "/own/deliver")) << at;
+    ASSERT_TRUE(blamed_.empty()) << at << blamed_.front().why;
   }
 }
 

@@ -96,6 +96,18 @@ Result<void> ReportJournal::append(const ReportBatch& batch) {
   return write_rest();
 }
 
+// A file of its own syncs the bytes that others have appended.
+std::function<Result<void>()> ReportJournal::sync_work() {
+  if (!std::exchange(unsynced_, false)) return {};
+  return [&disk = disk_, path = path_]() -> Result<void> {
+    auto file = disk.open_writable(path, host::WriteMode::kAppend);
+    if (!file.ok()) return file.error();
+    if (auto synced = (*file)->sync(); !synced.ok()) return synced;
+    if (auto closed = (*file)->close(); !closed.ok()) return closed;
+    return disk.sync_directory(path.substr(0, std::max<std::size_t>(1, path.rfind('/'))));
+  };
+}
+
 // Leaves the newer half. If that fails, it is tried again after a while: the file is whole as it is.
 void ReportJournal::shorten() {
   shorten_at_ = bytes_ + most_bytes_ / 16;
@@ -122,6 +134,7 @@ Result<void> ReportJournal::write_rest() {
     rest_.erase(0, part);
     file_ = *std::move(file);
   }
+  unsynced_ = true;
   if (auto written = file_->append(std::as_bytes(std::span(rest_))); !written.ok()) {
     file_.reset();
     return written;

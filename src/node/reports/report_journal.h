@@ -7,8 +7,8 @@
 //
 // The file has at most kMostBytes. Then its older half goes.
 //
-// Numbers are little-endian. What is written survives the process, but not a crash of the machine. A frame
-// that is not whole ends the file: it is cut off when the journal is opened.
+// Numbers are little-endian. What is written survives the process. It survives a loss of power once
+// sync_work() was done. A frame that is not whole ends the file: it is cut off when the journal is opened.
 //
 // Thread rule: one owner.
 #pragma once
@@ -42,6 +42,11 @@ class ReportJournal {
   // Requires an open journal. A batch that could not be written may be there later, and once more when it is
   // appended again.
   [[nodiscard]] Result<void> append(const ReportBatch& batch);
+  // Work after which all that is written by now survives a loss of power; empty where it does already. Any
+  // thread may do it, beside appends. The disk outlives it.
+  [[nodiscard]] std::function<Result<void>()> sync_work();
+  // That work has failed: there is some again.
+  void not_synced() { unsynced_ = true; }
 
  private:
   [[nodiscard]] Result<void> write_rest();
@@ -53,6 +58,7 @@ class ReportJournal {
   std::uint64_t shorten_at_;                  // more, after an attempt that failed
   std::uint64_t bytes_ = 0;                   // that are known to be there
   std::string rest_;                          // of the last frame, behind them
+  bool unsynced_ = false;                     // some of them may not survive a loss of power
   std::unique_ptr<host::WritableFile> file_;  // null before the first write, and after one that failed
 };
 

@@ -140,6 +140,32 @@ TEST(ReportJournal, GoesOnAfterAFullDisk) {
   }
 }
 
+// What was synced survives a loss of power, whatever becomes of later frames. Without new frames there is
+// nothing to sync.
+TEST(ReportJournal, SurvivesALossOfPower) {
+  bool lost = false;
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    host::SimDisk disk({.seed = seed});
+    Opened one = open(disk);
+    EXPECT_FALSE(one.journal->sync_work());
+    for (const ReportBatch& each : some()) ASSERT_TRUE(one.journal->append(each).ok());
+    const auto work = one.journal->sync_work();
+    ASSERT_TRUE(one.journal->append(batch(5, 0, {"later"})).ok());
+    ASSERT_TRUE(work().ok());
+    ASSERT_TRUE(one.journal->append(batch(6, 0, {"last"})).ok());
+    const auto left = disk.after_crash();
+    const auto found = open(*left).batches;
+    ASSERT_GE(found.size(), 4U) << seed;
+    for (std::size_t i = 0; i < some().size(); ++i) EXPECT_EQ(found[i], some()[i]);
+    lost = lost || found.size() == 4;
+    EXPECT_TRUE(one.journal->sync_work());
+    EXPECT_FALSE(one.journal->sync_work());
+    one.journal->not_synced();
+    EXPECT_TRUE(one.journal->sync_work());
+  }
+  EXPECT_TRUE(lost) << "the last frame was never lost: this test shows nothing";
+}
+
 // A journal has a size that it keeps to: its older half goes. What is left is whole, in order, and the
 // newest.
 TEST(ReportJournal, IsBounded) {
