@@ -38,7 +38,7 @@ struct CoordinatorFlags {
   std::string advertise;
   std::vector<std::string> standbys;
   std::string first;
-  std::string certificates = "7d";
+  std::string certificates;
   bool resume = false;
 };
 
@@ -86,8 +86,10 @@ Parser make_coordinator_parser(const commands::EngineList& engines, const Comman
   parser.add_option("--first", flags.first, "members that must have come before work begins; default 1")
       .type_name("N");
   parser
-      .add_option("--certificates", flags.certificates,
-                  "how long a node's certificate holds, and so how long it may be away; default 7d")
+      .add_option(
+          "--certificates", flags.certificates,
+          "how long a node's certificate holds, and so how long it may be away; default 7d, with --resume "
+          "as before")
       .type_name("TIME");
   add_report(parser, flags.report);
   add_quiet(parser, flags.common);
@@ -103,6 +105,11 @@ Result<run::LeadFile> merged(run::LeadFile file, const CoordinatorFlags& flags) 
                                  {.flag = "--first", .min = 1, .max = kMostMembers});
   if (!first.ok()) return first.error();
   file.first = *first;
+  if (!flags.certificates.empty()) {
+    const auto seconds = parse_seconds(flags.certificates, "--certificates");
+    if (!seconds.ok()) return seconds.error();
+    file.certificate_seconds = static_cast<std::uint64_t>(*seconds);
+  }
   return file;
 }
 
@@ -124,9 +131,8 @@ Result<node::CoordinatorOptions> coordinator_options(Context& context, const Coo
   const auto report = report_options(context, flags.report);
   if (!report.ok()) return report.error();
   options.report = *report;
-  const auto certificates = parse_seconds(flags.certificates, "--certificates");
-  if (!certificates.ok()) return certificates.error();
-  options.certificate_seconds = *certificates;
+  if (file.certificate_seconds)
+    options.certificate_seconds = static_cast<std::int64_t>(*file.certificate_seconds);
   if (!flags.listen.empty()) {
     auto listen = parse_at(flags.listen, "--listen");
     if (!listen.ok()) return listen.error();

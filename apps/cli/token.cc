@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 
 #include "apps/cli/arguments.h"
 #include "apps/cli/cluster_words.h"
@@ -12,6 +15,7 @@
 #include "apps/cli/machine.h"
 #include "base/printable.h"
 #include "cluster/admission/token_book.h"
+#include "node/cluster_status.h"
 #include "node/questions.h"
 #include "node/shared_tokens.h"
 #include "run/lead_file.h"
@@ -96,16 +100,35 @@ std::string word(const cluster::TokenRecord& record, std::int64_t now) {
   return now >= record.expires ? "expired" : "good";
 }
 
-nlohmann::ordered_json to_json(const cluster::TokenRecord& record, std::int64_t now) {
-  nlohmann::ordered_json json = {{"id", record.id},
-                                 {"state", word(record, now)},
-                                 {"created", record.created},
-                                 {"expires", record.expires},
-                                 {"revoked", nullptr},
-                                 {"note", record.note},
-                                 {"uses", nullptr}};
+using LetIn = std::map<std::string, std::uint64_t>;
+
+// How many nodes the tokens have let in. Nothing: no coordinator answers just now.
+std::optional<LetIn> let_in(const run::NodeHost& host, const std::string& directory,
+                            const host::Endpoint& coordinator) {
+  const auto status = node::ask_status(host, coordinator, {.directory = directory});
+  return status.ok() ? std::optional(node::let_in_by_tokens(*status)) : std::nullopt;
+}
+
+std::optional<std::uint64_t> spent(const std::optional<LetIn>& nodes, const cluster::TokenRecord& record) {
+  if (!nodes) return std::nullopt;
+  const auto found = nodes->find(record.id);
+  return found == nodes->end() ? 0 : found->second;
+}
+
+std::string uses_text(const cluster::TokenRecord& record, const std::optional<std::uint64_t>& used) {
+  const std::string uses = record.uses ? nodes_text(*record.uses) : "any number";
+  return used ? fmt::format("{} of {}", *used, uses) : uses;
+}
+
+nlohmann::ordered_json to_json(const cluster::TokenRecord& record, const std::optional<std::uint64_t>& used,
+                               std::int64_t now) {
+  nlohmann::ordered_json json = {{"id", record.id},           {"state", word(record, now)},
+                                 {"created", record.created}, {"expires", record.expires},
+                                 {"revoked", nullptr},        {"note", record.note},
+                                 {"uses", nullptr},           {"let_in", nullptr}};
   if (record.revoked) json["revoked"] = *record.revoked;
   if (record.uses) json["uses"] = *record.uses;
+  if (used) json["let_in"] = *used;
   return json;
 }
 
@@ -118,20 +141,22 @@ Result<ExitStatus> list(Context& context, const Command& self, std::span<const s
   if (!parsed.ok()) return parsed.error();
   if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
 
-  if (const auto address = run_address(context, flags.directory); !address.ok()) return address.error();
+  const auto address = run_address(context, flags.directory);
+  if (!address.ok()) return address.error();
   auto machine = one_thread(context, flags);
   if (!machine.ok()) return machine.error();
   exchange_or_say((*machine).host(), flags.directory);
+  const auto nodes = let_in((*machine).host(), flags.directory, address->coordinator);
   const auto now = static_cast<std::int64_t>(context.clock.wall_seconds());
   const auto tokens = cluster::TokenBook(context.disk, flags.directory + "/tokens").list();
   if (!tokens.ok()) return tokens.error();
   for (const cluster::TokenRecord& record : tokens->records) {
     if (flags.common.json) {
-      context.output.line(
-          to_json(record, now).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+      context.output.line(to_json(record, spent(nodes, record), now)
+                              .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     } else {
-      context.output.line(fmt::format("{}  {:<7}  {:<10}  until {}  {}", record.id, word(record, now),
-                                      record.uses ? nodes_text(*record.uses) : "any number",
+      context.output.line(fmt::format("{}  {:<7}  {:<15}  until {}  {}", record.id, word(record, now),
+                                      uses_text(record, spent(nodes, record)),
                                       cluster::utc_text(record.expires), visible(record.note)));
     }
   }

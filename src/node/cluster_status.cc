@@ -208,6 +208,16 @@ Result<ordered_json> read_status(const std::string& json) {
   return unreadable_status();
 }
 
+// How many nodes each token has let in, of at most as many tokens as members.
+ordered_json let_in_json(const cluster::AdmittedNodes& admitted) {
+  ordered_json json = ordered_json::object();
+  for (const auto& [token, nodes] : admitted.let_in_by_each()) {
+    if (json.size() == kMostMembers) break;
+    json[printable(token)] = nodes;
+  }
+  return json;
+}
+
 }  // namespace
 
 const char* state_name(membership::State state) {
@@ -222,6 +232,16 @@ std::map<NodeId, std::size_t> things_of(const cluster::HoldingMap& holdings) {
   std::map<NodeId, std::size_t> held;
   for (const auto& [thing, node] : holdings) ++held[node];
   return held;
+}
+
+std::map<std::string, std::uint64_t> let_in_by_tokens(const std::string& status) {
+  std::map<std::string, std::uint64_t> nodes;
+  const auto read = read_status(status);
+  if (!read.ok() || !read->contains("let_in") || !(*read)["let_in"].is_object()) return nodes;
+  for (const auto& [token, count] : (*read)["let_in"].items()) {
+    if (count.is_number_unsigned()) nodes[token] = count.get<std::uint64_t>();
+  }
+  return nodes;
 }
 
 std::string status_json(const cluster::Coordinator& coordinator, const StatusFacts& facts, Instant now) {
@@ -246,6 +266,7 @@ std::string status_json(const cluster::Coordinator& coordinator, const StatusFac
                        {"things", coordinator.holdings().size()},
                        {"fenced", coordinator.fenced().runs().size()},
                        {"expelled", expelled_json(coordinator.admitted())},
+                       {"let_in", let_in_json(coordinator.admitted())},
                        {"members_left_out", members.size() - std::min(members.size(), kMostMembers)},
                        {"members", ordered_json::array()}};
   if (coordinator.marks()) json["step"] = coordinator.marks()->committed().value;

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -33,6 +34,9 @@ struct StatusFacts {
   std::optional<StepNumber> steps = {};  // of the run, where it has an end
   std::optional<double> steps_per_second = {};
 };
+
+// How many nodes each token has let in, by the status of a coordinator; empty where it does not say.
+[[nodiscard]] std::map<std::string, std::uint64_t> let_in_by_tokens(const std::string& status);
 
 [[nodiscard]] std::string status_json(const cluster::Coordinator& coordinator, const StatusFacts& facts,
                                       Instant now);

@@ -44,6 +44,7 @@ std::string text_of(const LeadFile& file) {
                       quoted(fmt::format("{}", fmt::join(file.standbys, ","))));
   if (file.start) text += fmt::format("start = {}\n", file.start->value);
   if (file.nodes > 0) text += fmt::format("nodes = {}\n", file.nodes);
+  if (file.certificate_seconds) text += fmt::format("certificates = {}\n", *file.certificate_seconds);
   return text;
 }
 
@@ -69,13 +70,14 @@ Result<void> take(LeadFile& file, const settings::TomlEntry& entry) {
   if (word == nullptr && number == nullptr)
     return unreadable(entry.value.where, "another kind of value for " + entry.name);
   const std::string& name = entry.name;
-  if (name == "first" || name == "start" || name == "nodes") {
+  if (name == "first" || name == "start" || name == "nodes" || name == "certificates") {
     if (number == nullptr || *number < 0)
       return unreadable(entry.value.where, "no whole number for " + entry.name);
     const auto count = static_cast<std::uint64_t>(*number);
     if (name == "first") file.first = count;
     if (name == "start") file.start = StepNumber(count);
     if (name == "nodes") file.nodes = count;
+    if (name == "certificates") file.certificate_seconds = count;
     return {};
   }
   std::string text = word != nullptr ? *word : std::to_string(*number);

@@ -8,6 +8,7 @@
 //   standby = ""          other coordinators of the run, with commas between them
 //   start = 20            the step that a training begins with
 //   nodes = 3             members that the lead has started itself, on its machine
+//   certificates = 86400  seconds that nodes' certificates hold, where the user has said it
 //
 // Any other line is a key of the engine. A run of an older version has these lines in a run.toml.
 //
@@ -34,6 +35,7 @@ struct LeadFile {
   std::optional<StepNumber> start = {};  // nothing: the file does not say
   // Members that end with the lead. 0: members join from anywhere, and outlive it.
   std::uint64_t nodes = 0;
+  std::optional<std::uint64_t> certificate_seconds = {};  // nothing: as long as by default
 
   bool operator==(const LeadFile&) const = default;
 };

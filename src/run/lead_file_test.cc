@@ -28,7 +28,8 @@ TEST_F(LeadFileTest, IsReadAsItWasWritten) {
                        .first = 3,
                        .store = "etcd:http://a:1,http://b:1",
                        .standbys = {"a:7070", "b:7070"}};
-  const LeadFile trained{.engine = "sparse", .start = StepNumber(20), .nodes = 4};
+  const LeadFile trained{
+      .engine = "sparse", .start = StepNumber(20), .nodes = 4, .certificate_seconds = 86400};
   for (const LeadFile& file : {check, trained}) {
     ASSERT_TRUE(keep_lead_file(disk_, "/lead", file).ok());
     const auto read = read_lead_file(disk_, "/lead");

@@ -2,6 +2,7 @@
 """Nodes come into a run and go: tokens of some uses, nodes that are expelled, certificates that are renewed."""
 
 import signal
+import ssl
 import unittest
 
 import program
@@ -31,7 +32,9 @@ class Uses(unittest.TestCase):
 
         expect_no_use()
         (listed,) = (one for one in fleet.ask("token", "list", fleet.run, "--json").json_lines() if one["note"] == "two")
-        self.assertEqual(listed["uses"], 2)
+        self.assertEqual((listed["uses"], listed["let_in"]), (2, 2))
+        lines = fleet.ask("token", "list", fleet.run).out.splitlines()
+        self.assertEqual([line for line in lines if "2 of 2 nodes" in line and line.endswith("two")], lines[-1:])
         members = fleet.wait_for_members(2)["members"]
         self.assertEqual({one["token"] for one in members}, {listed["id"]})
         leader.signal(signal.SIGKILL)
@@ -52,6 +55,7 @@ class Uses(unittest.TestCase):
         self.assertIn("3 nodes", made.err)
         listed = fleet.ask("token", "list", fleet.run, "--json").json_lines()
         self.assertEqual({one["note"]: one["uses"] for one in listed}, {"printed at the start": None, "some": 3})
+        self.assertEqual({one["let_in"] for one in listed}, {0})
         for wrong in (0, "x", -1):
             done = fleet.ask("token", "create", fleet.run, "--uses", wrong)
             self.assertEqual(done.status, 2, done.err)
@@ -203,10 +207,21 @@ class Certificates(unittest.TestCase):
         made = fleet.ask("token", "create", fleet.run, "--uses", 2)
         self.assertEqual(made.status, 0, made.err)
         fleet.token = made.out.split()[-1]
-        fleet.lead("--resume")
+        leader = fleet.lead("--resume", "--certificates", "3h")
         self.assertNotEqual(self.certificate(fleet, "run"), before)
         fleet.join("a")
         fleet.wait_for_members(1)
+
+        # The next one keeps to that, although nobody says it again.
+        leader.signal(signal.SIGKILL)
+        leader.finish()
+        fleet.lead("--resume")
+        fleet.join("b")
+        fleet.wait_for_members(2)
+        for name in "ab":
+            times = ssl._ssl._test_decode_cert(fleet.path(name, "credentials", "certificate.pem"))
+            holds = ssl.cert_time_to_seconds(times["notAfter"]) - ssl.cert_time_to_seconds(times["notBefore"])
+            self.assertLess(abs(holds - 3 * 3600), 3600, name)
 
 
 if __name__ == "__main__":

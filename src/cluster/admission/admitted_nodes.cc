@@ -22,6 +22,14 @@ std::uint64_t AdmittedNodes::let_in_by(const std::string& token) const {
       std::ranges::count_if(records_, [&](const auto& one) { return one.second.token() == token; }));
 }
 
+std::map<std::string, std::uint64_t> AdmittedNodes::let_in_by_each() const {
+  std::map<std::string, std::uint64_t> nodes;
+  for (const auto& [node, record] : records_) {
+    if (!record.token().empty()) ++nodes[record.token()];
+  }
+  return nodes;
+}
+
 std::vector<NodeId> AdmittedNodes::nodes_of(const std::string& token) const {
   std::vector<NodeId> nodes;
   for (const auto& [node, record] : records_) {

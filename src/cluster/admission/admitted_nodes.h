@@ -29,6 +29,8 @@ class AdmittedNodes {
   [[nodiscard]] membership::NodeRecord let_in(NodeId node, const std::string& token, std::int64_t now);
   // How many nodes the token has let in.
   [[nodiscard]] std::uint64_t let_in_by(const std::string& token) const;
+  // How many nodes each token has let in, by its id.
+  [[nodiscard]] std::map<std::string, std::uint64_t> let_in_by_each() const;
   // The nodes that the token has let in, expelled ones too.
   [[nodiscard]] std::vector<NodeId> nodes_of(const std::string& token) const;
   // The id of the token that let the node in; empty if that is not known.
