@@ -32,10 +32,23 @@ void RestClock::beat(NodeId node, bool knows, std::uint64_t work_ms, Instant now
   member.knows = true;
 }
 
+void RestClock::gone(NodeId node) {
+  const auto found = members_.find(node);
+  if (found == members_.end()) return;
+  if (found->second.late) ++late_lives_[node];
+  members_.erase(found);
+}
+
+Duration RestClock::left_of(Duration most, NodeId node) const {
+  const auto found = late_lives_.find(node);
+  const unsigned halves = found == late_lives_.end() ? 0 : std::min(found->second, 62U);
+  return std::max(Duration{most.ns >> halves}, time_);
+}
+
 // Requires that the request has left.
-Instant RestClock::late_from(const Member& member) const {
+Instant RestClock::late_from(NodeId node, const Member& member) const {
   const Duration most = member.worked ? patience_ : Duration{kMostTimes * time_.ns};
-  const Instant limit = std::max(member.limits, *asked_) + std::max(most, time_);
+  const Instant limit = std::max(member.limits, *asked_) + left_of(most, node);
   return std::min(limit, std::max(member.since, *asked_) + time_);
 }
 
@@ -48,7 +61,7 @@ RestClock::Late RestClock::late(const std::set<NodeId>& awaited, const Hearing& 
     const bool silent = !hearing.hears(node);
     if (silent != member.silent) member.since = member.limits = now;
     member.silent = silent;
-    const Instant from = late_from(member);
+    const Instant from = late_from(node, member);
     if (from > now) {
       look_ = std::min(*look_, from);
       continue;
@@ -56,7 +69,9 @@ RestClock::Late RestClock::late(const std::set<NodeId>& awaited, const Hearing& 
     look_ = std::min(*look_, now + kLookAgain);
     if (silent && hearing.cut_off) continue;
     late.nodes.insert(node);
-    if (!silent && std::max(member.limits, *asked_) + patience_ <= now) late.given_up.insert(node);
+    member.late = true;
+    if (!silent && std::max(member.limits, *asked_) + left_of(patience_, node) <= now)
+      late.given_up.insert(node);
   }
   return late;
 }

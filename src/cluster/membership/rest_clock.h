@@ -10,7 +10,8 @@
 //
 // A member could stretch its time for ever by such words. So it is late kMostTimes times the time after the
 // request, or after its last silence, if it has not worked. `patience` after that it is given up, whatever it
-// says.
+// says. A node that was late when it lost its life has half of these in its next life, and so on, down to the
+// time. So it cannot hold the others for long again and again.
 //
 // Cost: a beat costs one look-up; late() is linear, and due once in the time, or once a second while a member
 // is late. Thread rule: one owner.
@@ -47,7 +48,7 @@ class RestClock {
   // life so far.
   void beat(NodeId node, bool knows, std::uint64_t work_ms, Instant now);
   // The node has lost its life.
-  void gone(NodeId node) { members_.erase(node); }
+  void gone(NodeId node);
 
   // What this process hears of its members.
   struct Hearing {
@@ -70,15 +71,19 @@ class RestClock {
     bool silent = false;
     bool knows = false;
     bool worked = false;
+    bool late = false;
     std::uint64_t work_ms = 0;
   };
-  [[nodiscard]] Instant late_from(const Member& member) const;
+  [[nodiscard]] Instant late_from(NodeId node, const Member& member) const;
+  // What is left to the node of so much.
+  [[nodiscard]] Duration left_of(Duration most, NodeId node) const;
 
   const Duration time_;
   const Duration patience_;
   std::optional<Instant> asked_;
   std::optional<Instant> look_;
   std::map<NodeId, Member> members_;
+  std::map<NodeId, unsigned> late_lives_;  // lives that ended late
 };
 
 }  // namespace gossamer::cluster

@@ -105,6 +105,29 @@ TEST_F(RestClockTest, GivesUpAfterThePatience) {
   EXPECT_EQ(look({kResting}, 600).given_up, std::set{kResting});
 }
 
+// Claim: a node that says that it works, and never rests, holds the others for the patience once. Its later
+// lives have half of it each time, and at last no more than an engine without a sign of work. Others have all
+// of it.
+TEST_F(RestClockTest, AWordCountsLessEachTime) {
+  double now = 0;
+  for (const double most : {600.0, 300.0, 150.0, 75.0, 37.5, 30.0, 30.0}) {
+    ask(now);
+    double past = 0;
+    std::uint64_t work_ms = 0;
+    const auto beat = [&](NodeId node) { clock_.beat(node, true, ++work_ms, rest_at(now + past)); };
+    std::set<NodeId> found;
+    for (; past < 1000 && !found.contains(kResting); past += 0.5) {
+      beat(kResting);
+      beat(kOther);
+      found = late({kResting, kOther}, now + past);
+    }
+    EXPECT_NEAR(past, most, 1.5);
+    EXPECT_EQ(found.contains(kOther), most >= 600);
+    clock_.gone(kResting);
+    now += 2000;
+  }
+}
+
 // Claim: no request, nobody late.
 TEST_F(RestClockTest, EndsWithTheRequest) {
   ask(0);
