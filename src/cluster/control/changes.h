@@ -72,8 +72,7 @@ class Changes {
   void rests(const LedMember& member, const membership::Frozen& said, Instant now);
   void say_placement(const LedMember& member);
 
-  // Members are fenced together in three steps: reserve_epoch() if one of them serves or drains, gone() for
-  // each, and fenced() once.
+  // Members are fenced together: reserve_epoch() if one serves or drains, gone() for each, and fenced() once.
   enum class Fenced { kInView, kJoining };  // kInView: one of them serves or drains
   void reserve_epoch();
   void gone(net::PeerId peer);
@@ -86,8 +85,7 @@ class Changes {
   void tick(Instant now);
   // A beat, which tells whether the member knows the change, and whether its engine works.
   void beats(const LedMember& member, const membership::Beat& said, Instant now);
-  // Members of the view that did not come to rest in time (rest_clock.h), if the others can go on without
-  // them.
+  // Members that did not come to rest in time (rest_clock.h), if the others can go on.
   [[nodiscard]] std::set<NodeId> take_restless(const RestClock::Hearing& hearing, Instant now);
   // Members of the view whose reports contradict those of the others. The change waits until they are fenced.
   [[nodiscard]] std::set<NodeId> take_contradicting() { return std::exchange(contradicting_, {}); }

@@ -18,6 +18,7 @@ void RestClock::left(Instant now) {
 void RestClock::end() {
   asked_.reset();
   look_.reset();
+  for (auto& [node, member] : members_) member.late = false;
 }
 
 void RestClock::came(NodeId node, Instant now) { members_[node].since = now; }

@@ -17,13 +17,13 @@ void FleetEngine::begin(const cluster::LifeBegun& event, Instant now) {
                             .questions = LeadQuestions(process())});
   configuration_ = event.configuration;
   // The computing thread may still have work of the life before. worked() comes back here.
-  if (doing_ == Doing::kNothing) prepare(now);
+  if (in_hand_.idle()) prepare(now);
 }
 
 // The configuration never changes in the life of a run, so a job that was made once stays.
 void FleetEngine::prepare(Instant now) {
   if (job_ != nullptr) return prepared(now);
-  want(Doing::kPreparing, [bench = life_->bench, make = make_job_, configuration = configuration_] {
+  want(FleetTask::kPreparing, [bench = life_->bench, make = make_job_, configuration = configuration_] {
     bench->job = make(configuration);
   });
 }
@@ -47,60 +47,49 @@ void FleetEngine::arrived(const net::Arrived& event, Instant now) {
   if (channel == kStepChannel || channel == kRecoveryChannel) carry_out(life_->exchanges.on(event), now);
 }
 
-void FleetEngine::want(Doing doing, Work work) {
-  CHECK(doing_ == Doing::kNothing, static_cast<int>(doing_));
-  doing_ = doing;
-  at_ = life_->bench;
+void FleetEngine::want(FleetTask task, Work work) {
   if (life_->look) life_->upkeep.push_back(std::exchange(life_->look, {}));
-  if (life_->upkeep.empty()) {
-    wanted_ = std::move(work);
-    return;
-  }
-  wanted_ = [bench = at_, upkeep = std::exchange(life_->upkeep, {}), work = std::move(work)] {
-    for (const auto& task : upkeep) task(*bench);
-    work();
-  };
+  in_hand_.want(task, life_->bench, std::exchange(life_->upkeep, {}), std::move(work));
 }
 
-cluster::Engine::Work FleetEngine::take_work() { return std::exchange(wanted_, {}); }
+cluster::Engine::Work FleetEngine::take_work() { return in_hand_.take(); }
 
 void FleetEngine::worked(Instant now) {
-  const Doing done = std::exchange(doing_, Doing::kNothing);
-  const FleetWorkbenchRef at = std::exchange(at_, nullptr);
-  if (done == Doing::kPreparing && at->job.ok()) job_ = *at->job;
+  const auto [done, at] = in_hand_.done();
+  if (done == FleetTask::kPreparing && at->job.ok()) job_ = *at->job;
   if (!lives()) return;
   if (life_->bench != at) return prepare(now);
-  if (done == Doing::kPreparing && !at->job.ok()) return fail(at->job.error(), now);
+  if (done == FleetTask::kPreparing && !at->job.ok()) return fail(at->job.error(), now);
   if (!at->delivered.ok()) return fail(at->delivered.error(), now);
   if (!at->taken.ok()) return given_in_vain(now);
   const bool looked = std::exchange(at->looked, std::nullopt).has_value();
   computed(done, *at, now);
   if (looked && lives()) store_snapshot(now);
   if (life_ == nullptr) return;
-  if (life_->look && doing_ == Doing::kNothing) want(Doing::kLooking, [] {});
+  if (life_->look && in_hand_.idle()) want(FleetTask::kLooking, [] {});
   answer();
-  if (life_->must_report && doing_ == Doing::kNothing) report(now);
+  if (life_->must_report && in_hand_.idle()) report(now);
   if (life_->saves_alone) save_alone();
 }
 
-void FleetEngine::computed(Doing done, FleetWorkbench& at, Instant now) {
+void FleetEngine::computed(FleetTask done, FleetWorkbench& at, Instant now) {
   switch (done) {
-    case Doing::kNothing: break;
-    case Doing::kPreparing: prepared(now); break;
-    case Doing::kRecovering: advance(FleetEvent::kStageComputed, now); break;
-    case Doing::kSnapshot:
+    case FleetTask::kNothing: break;
+    case FleetTask::kPreparing: prepared(now); break;
+    case FleetTask::kRecovering: advance(FleetEvent::kStageComputed, now); break;
+    case FleetTask::kSnapshot:
       advance(FleetEvent::kSnapshotCut, now);
       at.deltas.clear();
       break;
-    case Doing::kStepping: round_done(now); break;
-    case Doing::kSaving:
+    case FleetTask::kStepping: round_done(now); break;
+    case FleetTask::kSaving:
       if (life_->alone) install(now);
       go_on(now);
       break;
-    case Doing::kAhead:
-    case Doing::kLooking: go_on(now); break;
-    case Doing::kDelivering: open_to_questions(now); break;
-    case Doing::kAnswering:
+    case FleetTask::kAhead:
+    case FleetTask::kLooking: go_on(now); break;
+    case FleetTask::kDelivering: open_to_questions(now); break;
+    case FleetTask::kAnswering:
       if (at_work()) life_->questions.give(std::move(at.answer), now);
       break;
   }
@@ -113,7 +102,7 @@ void FleetEngine::given_in_vain(Instant now) {
   const auto giver = std::exchange(life_->bench->giver, std::nullopt);
   if (!giver || *giver == life_->rank) return fail(error, now);
   blame(*giver, error, now);
-  if (lives() && life_->must_report && doing_ == Doing::kNothing) report(now);
+  if (lives() && life_->must_report && in_hand_.idle()) report(now);
   if (lives() && life_->saves_alone) save_alone();
 }
 
@@ -157,8 +146,10 @@ void FleetEngine::act(FleetAction action, Instant now) {
 }
 
 // Whether this member exchanges something with the others of its layout.
-bool FleetEngine::at_work() const {
-  const FleetState state = life_->state;
+bool FleetEngine::at_work() const { return takes_steps(*life_); }
+
+bool takes_steps(const FleetLife& life) {
+  const FleetState state = life.state;
   return state != FleetState::kPreparing && state != FleetState::kResting && state != FleetState::kLeaving;
 }
 

@@ -38,6 +38,7 @@
 #include "engines/sparse/fleet/step/fleet_learner.h"
 #include "engines/sparse/fleet/step/fleet_probe.h"
 #include "engines/sparse/fleet/step/layout.h"
+#include "engines/sparse/fleet/work_in_hand.h"
 #include "engines/sparse/serve/lead_questions.h"
 #include "host/api/clock.h"
 
@@ -104,6 +105,17 @@ struct FleetLife {
 
 // Notes that a step was applied: the others are there.
 void note_step(FleetLife& life, Instant now);
+// Whether the next step may begin if it is its turn. All members answer the same. Snapshots and checkpoints
+// are taken of a state between two steps.
+[[nodiscard]] bool may_begin(const FleetLife& life);
+// Whether it is time for a checkpoint. All members that have applied the step before give the same answer,
+// except those that applied it in a recovery. The state at the start is on the disk already, and the trained
+// network is delivered.
+[[nodiscard]] bool checkpoint_due(const FleetLife& life);
+// Whether steps may be lost if it leaves now. At the start of the run and at its end there are other files.
+[[nodiscard]] bool has_to_save(const FleetLife& life);
+// Whether it takes steps, or may.
+[[nodiscard]] bool takes_steps(const FleetLife& life);
 
 // The layout that a life has been told of, for observers outside the engine.
 struct FleetTakenUp {
@@ -132,7 +144,7 @@ class FleetEngine final : public engine::MemberEngine {
   void tick(Instant now) override;
   [[nodiscard]] std::optional<Instant> next_wakeup() const override {
     if (life_ == nullptr) return std::nullopt;
-    const bool saves = life_->alone && doing_ == Doing::kSaving;
+    const bool saves = life_->alone && in_hand_.task() == FleetTask::kSaving;
     return saves ? life_->halt_by : sooner(life_->halt_by, life_->look_again);
   }
   [[nodiscard]] Work take_work() override;
@@ -150,20 +162,6 @@ class FleetEngine final : public engine::MemberEngine {
   [[nodiscard]] FleetLearner* learner() const;
 
  private:
-  // The Work that is wanted or under way.
-  enum class Doing {
-    kNothing,
-    kPreparing,
-    kRecovering,
-    kSnapshot,
-    kLooking,
-    kStepping,
-    kAhead,
-    kSaving,
-    kDelivering,
-    kAnswering
-  };
-
   // Lives, Work, and the one way from a state to the next.
   void begin(const cluster::LifeBegun& event, Instant now) override;
   void end() override { life_.reset(); }
@@ -171,8 +169,8 @@ class FleetEngine final : public engine::MemberEngine {
   void give_up(const std::string& reason, Instant now) override { leave(FleetEvent::kFailed, reason, now); }
   void prepare(Instant now);
   void prepared(Instant now);
-  void want(Doing doing, Work work);
-  void computed(Doing done, FleetWorkbench& at, Instant now);
+  void want(FleetTask task, Work work);
+  void computed(FleetTask done, FleetWorkbench& at, Instant now);
   void advance(FleetEvent event, Instant now);
   void act(FleetAction action, Instant now);
   [[nodiscard]] bool at_work() const;
@@ -201,7 +199,6 @@ class FleetEngine final : public engine::MemberEngine {
   // Steps, and what is due between two of them.
   void go_on(Instant now);
   [[nodiscard]] FleetEvent due() const;
-  [[nodiscard]] bool may_begin() const;
   void compute_round();
   void round_done(Instant now);
   void snapshot();
@@ -210,14 +207,12 @@ class FleetEngine final : public engine::MemberEngine {
   void snapshot_exchanged(std::uint64_t part, std::vector<Slices> got, Instant now);
   void store_snapshot(Instant now);
   void snapshot_stored(Instant now);
-  [[nodiscard]] bool checkpoint_due() const;
   void save_checkpoint();
 
   // The end of a run.
   void stop(const std::string& reason, Instant now) override;
   [[nodiscard]] std::string why_it_ends() const;
   [[nodiscard]] bool halts() const;
-  [[nodiscard]] bool has_to_save() const;
   void save_alone();
   void halt_late(Instant now);
   [[nodiscard]] bool saved_lasts(Instant now);
@@ -234,9 +229,7 @@ class FleetEngine final : public engine::MemberEngine {
   std::unique_ptr<FleetLife> life_;      // null between two lives
   std::shared_ptr<const FleetJob> job_;  // outlives a life
   std::string configuration_;
-  Doing doing_ = Doing::kNothing;
-  FleetWorkbenchRef at_;  // the workbench of the Work that is wanted or done at present
-  Work wanted_;
+  WorkInHand in_hand_;
   std::optional<std::string> stopping_;  // the run ends as soon as all members have saved the same step
   FleetCounters counters_;
 };

@@ -25,11 +25,17 @@ void note_step(FleetLife& life, Instant now) {
   if (life.halt_by) life.halt_by = now + halt_time(life);
 }
 
+bool has_to_save(const FleetLife& life) {
+  if (life.job == nullptr || !life.job->checkpoints.save) return false;
+  if (life.applied.value >= life.job->schedule.total_steps) return false;
+  return takes_steps(life) || (life.part && life.applied != life.job->start);
+}
+
 // The run is to end, or all members leave it. Members may be a step apart, so the wish goes with the next
 // step.
 void FleetEngine::stop(const std::string& reason, Instant now) {
   if (life_ != nullptr && stopping_ && (at_work() || life_->look_again || life_->saves_alone)) return;
-  if (life_ == nullptr || !has_to_save()) return leave(FleetEvent::kStopped, reason, now);
+  if (life_ == nullptr || !has_to_save(*life_)) return leave(FleetEvent::kStopped, reason, now);
   stopping_ = reason;
   if (!at_work()) return save_alone();
   life_->halt_by = now + halt_time(*life_);
@@ -44,23 +50,16 @@ void FleetEngine::halt_late(Instant now) {
   life_->halt_by = now + kRestTime;
 }
 
-// Whether steps may be lost if it leaves now. At the start of the run and at its end there are other files.
-bool FleetEngine::has_to_save() const {
-  if (life_->job == nullptr || !life_->job->checkpoints.save) return false;
-  if (life_->applied.value >= life_->job->schedule.total_steps) return false;
-  return at_work() || (life_->part && life_->applied != life_->job->start);
-}
-
 // At rest no step is taken with which others could agree to halt. What this member holds may be all that
 // there is, so it saves that and leaves.
 void FleetEngine::save_alone() {
-  life_->saves_alone = doing_ != Doing::kNothing;
+  life_->saves_alone = !in_hand_.idle();
   if (life_->saves_alone) return;  // worked() comes back here
   life_->alone = true;
   life_->look_again = Instant();  // at once, or when it is saved
   if (life_->saved == life_->applied) return;
   life_->saved = life_->applied;
-  want(Doing::kSaving, save_work(life_->bench, life_->applied, true));
+  want(FleetTask::kSaving, save_work(life_->bench, life_->applied, true));
 }
 
 std::string FleetEngine::why_it_ends() const { return stopping_.value_or("the run was stopped"); }
@@ -83,7 +82,9 @@ void FleetEngine::tick(Instant now) {
   if (life_ == nullptr) return;
   life_->questions.tick(now);
   if (life_->halt_by && *life_->halt_by <= now) return halt_late(now);
-  if (!life_->look_again || *life_->look_again > now || (life_->alone && doing_ == Doing::kSaving)) return;
+  if (!life_->look_again || *life_->look_again > now ||
+      (life_->alone && in_hand_.task() == FleetTask::kSaving))
+    return;
   life_->look_again.reset();
   if (!lives()) return;
   if (life_->halted) return leave(FleetEvent::kOthersSilent, why_it_ends(), now);
@@ -106,7 +107,7 @@ void FleetEngine::halt(Instant now) {
 
 // While a run ends, no member replaces a lost one. This member still waits until its own save lasts.
 void FleetEngine::leave_once_saved(Instant now) {
-  const bool saves = !life_->halted && has_to_save();
+  const bool saves = !life_->halted && has_to_save(*life_);
   if (!saves) return member().leave(why_it_ends(), now);
   save_alone();
 }
@@ -114,7 +115,7 @@ void FleetEngine::leave_once_saved(Instant now) {
 void FleetEngine::deliver(Instant now) {
   if (std::exchange(life_->delivered, true)) return;
   if (!life_->job->deliver) return open_to_questions(now);
-  want(Doing::kDelivering, delivery_work(life_->bench));
+  want(FleetTask::kDelivering, delivery_work(life_->bench));
 }
 
 void FleetEngine::open_to_questions(Instant now) {
@@ -125,9 +126,9 @@ void FleetEngine::open_to_questions(Instant now) {
 
 // The part does not change before a recovery, which forgets what answers need beside it.
 void FleetEngine::answer() {
-  if (doing_ != Doing::kNothing || !at_work()) return;
+  if (!in_hand_.idle() || !at_work()) return;
   if (auto question = life_->questions.take())
-    want(Doing::kAnswering, answer_work(life_->bench, std::move(question)));
+    want(FleetTask::kAnswering, answer_work(life_->bench, std::move(question)));
 }
 
 }  // namespace gossamer::sparse_engine

@@ -18,7 +18,7 @@ void FleetEngine::rest(Instant now) {
   life_->questions.close();
   // Late messages of the old epoch are dropped. Messages of the next epoch are kept.
   carry_out(life_->exchanges.lost(member().self()), now);
-  if (life_ != nullptr && doing_ == Doing::kNothing) report(now);
+  if (life_ != nullptr && in_hand_.idle()) report(now);
 }
 
 void FleetEngine::report(Instant now) {
@@ -45,7 +45,7 @@ void FleetEngine::report(Instant now) {
 void FleetEngine::install(Instant now) {
   const Epoch epoch(member().installed().epoch());
   if (epoch <= life_->installed || life_->job == nullptr) return;
-  if (life_->alone && doing_ == Doing::kSaving) return;  // worked() comes back here
+  if (life_->alone && in_hand_.task() == FleetTask::kSaving) return;  // worked() comes back here
   auto layout = read_layout(member().installed().decision(), life_->job->shape);
   if (!layout.ok()) return fail(layout.error(), now);
   const auto rank = layout->rank_of(member().self().node);
@@ -82,7 +82,7 @@ void FleetEngine::begin_recovery(Instant now) {
 void FleetEngine::compute_stage(Instant now) {
   const RecoveryStage stage = life_->stages[life_->next_stage];
   life_->reporter.computes(stage.kind, now);
-  want(Doing::kRecovering, stage_work(life_->bench, stage));
+  want(FleetTask::kRecovering, stage_work(life_->bench, stage));
 }
 
 // What a recovery has finished lasts, whatever has happened since.

@@ -8,48 +8,57 @@
 
 namespace gossamer::sparse_engine {
 
+bool may_begin(const FleetLife& life) {
+  const StepOrder& order = life.rounds->order();
+  const std::uint64_t next = order.next_step().value;
+  if (next >= life.job->schedule.total_steps) return false;
+  if (order.idle()) return true;
+  const std::uint64_t every = life.job->checkpoints.every_steps;
+  return life.agreed == StepWish::kNothing && next % life.job->snapshot_every != 0 &&
+         (every == 0 || next % every != 0);
+}
+
+bool checkpoint_due(const FleetLife& life) {
+  const FleetJob& job = *life.job;
+  const StepNumber step = life.applied;
+  if (!job.checkpoints.save || life.saved == step) return false;
+  if (step == job.start || step.value >= job.schedule.total_steps) return false;
+  const std::uint64_t every = job.checkpoints.every_steps;
+  return life.agreed != StepWish::kNothing || (every > 0 && step.value % every == 0);
+}
+
 void FleetEngine::go_on(Instant now) {
-  if (!at_work() || life_->state == FleetState::kRecovering || doing_ != Doing::kNothing) return;
+  if (!at_work() || life_->state == FleetState::kRecovering || !in_hand_.idle()) return;
   advance(life_->rounds->order().idle() ? due() : FleetEvent::kFree, now);
 }
 
 // What must be done before the next step, when no step is in flight.
 FleetEvent FleetEngine::due() const {
-  if (checkpoint_due()) return FleetEvent::kCheckpointDue;
+  if (checkpoint_due(*life_)) return FleetEvent::kCheckpointDue;
   if (halts()) return FleetEvent::kHaltDue;
   if (life_->snapshots.due(life_->applied, *life_->layout, *life_->job)) return FleetEvent::kSnapshotDue;
   const bool trained = life_->applied.value >= life_->job->schedule.total_steps;
   return trained ? FleetEvent::kTrained : FleetEvent::kFree;
 }
 
-// Whether the next step may begin if it is its turn. All members answer the same. Snapshots and checkpoints
-// are taken of a state between two steps.
-bool FleetEngine::may_begin() const {
-  const StepOrder& order = life_->rounds->order();
-  const std::uint64_t next = order.next_step().value;
-  if (next >= life_->job->schedule.total_steps) return false;
-  if (order.idle()) return true;
-  const std::uint64_t every = life_->job->checkpoints.every_steps;
-  return life_->agreed == StepWish::kNothing && next % life_->job->snapshot_every != 0 &&
-         (every == 0 || next % every != 0);
-}
-
 void FleetEngine::compute_round() {
   FleetRounds& rounds = *life_->rounds;
-  const auto item = rounds.order().next(may_begin());
+  const auto item = rounds.order().next(may_begin(*life_));
   if (!item) return;
   // A member that is alone waits for nobody.
   if (life_->layout->members.size() > 1) {
-    if (Work ahead = work_ahead(life_->bench, rounds, *item)) return want(Doing::kAhead, std::move(ahead));
+    if (Work ahead = work_ahead(life_->bench, rounds, *item))
+      return want(FleetTask::kAhead, std::move(ahead));
   }
   if (rounds.waits(*item)) return;
   if (!FleetRounds::needs_gifts(*item) && rounds.order().idle()) life_->agreed = StepWish::kNothing;
   life_->bench->got = rounds.begin(*item);
-  want(Doing::kStepping, round_work(life_->bench, {.item = *item,
-                                                   .round = rounds.round(*item),
-                                                   .wish = stopping_ ? StepWish::kHalt : StepWish::kNothing,
-                                                   .epoch = life_->installed,
-                                                   .sent = life_->reporter.sent()}));
+  want(FleetTask::kStepping,
+       round_work(life_->bench, {.item = *item,
+                                 .round = rounds.round(*item),
+                                 .wish = stopping_ ? StepWish::kHalt : StepWish::kNothing,
+                                 .epoch = life_->installed,
+                                 .sent = life_->reporter.sent()}));
 }
 
 void FleetEngine::round_done(Instant now) {
@@ -93,7 +102,7 @@ void FleetEngine::begin_snapshot() {
                          recovering ? snapshot_before_moves(*life_->layout, life_->plan, shape)
                                     : snapshot_of(*life_->layout, shape),
                          life_->rank);
-  want(Doing::kSnapshot, delta_work(life_->bench, life_->snapshots));
+  want(FleetTask::kSnapshot, delta_work(life_->bench, life_->snapshots));
 }
 
 // Steps go on beside a snapshot. A recovery does not, as its pieces are about to move.
@@ -110,7 +119,7 @@ void FleetEngine::snapshot_exchanged(std::uint64_t part, std::vector<Slices> got
   if (part == FleetSnapshots::kStored) return snapshot_stored(now);
   if (part == FleetSnapshots::kDeltas) {
     life_->look = look_work(snapshots.take(std::move(got)));
-    if (doing_ == Doing::kNothing) want(Doing::kLooking, [] {});
+    if (in_hand_.idle()) want(FleetTask::kLooking, [] {});
     return;
   }
   auto next = snapshots.sized(got, *life_->job, life_->rank);
@@ -134,21 +143,9 @@ void FleetEngine::snapshot_stored(Instant now) {
   advance(FleetEvent::kSnapshotStored, now);
 }
 
-// Whether it is time for a checkpoint. All members that have applied the step before give the same answer,
-// except those that applied it in a recovery. The state at the start is on the disk already, and the trained
-// network is delivered.
-bool FleetEngine::checkpoint_due() const {
-  const FleetJob& job = *life_->job;
-  const StepNumber step = life_->applied;
-  if (!job.checkpoints.save || life_->saved == step) return false;
-  if (step == job.start || step.value >= job.schedule.total_steps) return false;
-  const std::uint64_t every = job.checkpoints.every_steps;
-  return life_->agreed != StepWish::kNothing || (every > 0 && step.value % every == 0);
-}
-
 void FleetEngine::save_checkpoint() {
   life_->saved = life_->applied;
-  want(Doing::kSaving, save_work(life_->bench, life_->applied, life_->agreed == StepWish::kHalt));
+  want(FleetTask::kSaving, save_work(life_->bench, life_->applied, life_->agreed == StepWish::kHalt));
 }
 
 }  // namespace gossamer::sparse_engine

@@ -29,7 +29,7 @@ std::optional<FleetTakenUp> FleetEngine::taken_up() const {
 }
 
 FleetLearner* FleetEngine::learner() const {
-  if (life_ == nullptr || !life_->part || doing_ != Doing::kNothing) return nullptr;
+  if (life_ == nullptr || !life_->part || !in_hand_.idle()) return nullptr;
   return life_->bench->learner.get();
 }
 
