@@ -238,6 +238,7 @@ void CountingEngine::send_parts(Instant now) {
 
 void CountingEngine::on_one(const net::Arrived& event, Instant now) {
   process_.links()->consumed(event.receipt, now);
+  if (event.message.channel != kPartChannel) return;
   const std::size_t space = event.message.body.find(' ');
   const Epoch epoch(number_in(event.message.body.substr(0, space)));
   const StepNumber step(number_in(event.message.body.substr(space + 1)));

@@ -51,6 +51,21 @@ void Liar::claim_progress(google::protobuf::RepeatedPtrField<membership::Progres
   }
 }
 
+// Says that it hears all others, or that all are quiet.
+void Liar::tell_of_others(membership::Beat& beat, const cluster::Member& member) {
+  beat.clear_hears();
+  beat.clear_quiet();
+  const bool hears = rng_.below(2) == 0;
+  for (const auto& [node, record] : member.view().members()) {
+    if (node == member.self().node) continue;
+    if (hears) {
+      beat.add_hears(node.value);
+    } else {
+      beat.add_quiet(node.value);
+    }
+  }
+}
+
 void Liar::falsify_beat(membership::Beat& beat, const cluster::Member& member, StepNumber steps) {
   if (lies_ == Lies::kAccuses) {
     beat.clear_unreachable();
@@ -62,6 +77,8 @@ void Liar::falsify_beat(membership::Beat& beat, const cluster::Member& member, S
     beat.set_speed(0.01 + 100 * static_cast<double>(rng_.uniform()));
     beat.set_own_work(100 * static_cast<double>(rng_.uniform()));
     if (const auto node = victim(member); node && rng_.below(20) == 0) beat.add_lost(node->value);
+    tell_of_others(beat, member);
+    beat.set_work_ms(beat.work_ms() + (worked_ms_ += 100));
   }
 }
 

@@ -33,6 +33,7 @@ class Liar {
 
  private:
   void falsify_beat(membership::Beat& beat, const cluster::Member& member, StepNumber steps);
+  void tell_of_others(membership::Beat& beat, const cluster::Member& member);
   [[nodiscard]] std::optional<NodeId> victim(const cluster::Member& member);
   void claim_progress(google::protobuf::RepeatedPtrField<membership::Progress>& progress,
                       const cluster::Member& member, StepNumber steps);
@@ -40,6 +41,7 @@ class Liar {
   Lies lies_;
   Rng rng_;
   std::uint64_t things_;
+  std::uint64_t worked_ms_ = 0;  // that it claims beside what is true
   // The last number of its invented requests. The member's own begin at 1, and other liars' begin elsewhere.
   // So a late answer is never taken for the answer to another request.
   std::uint64_t last_number_;

@@ -38,16 +38,17 @@ void Misconduct::say_nonsense(SimMember& member, Incarnation life) {
   member.after(kSayEvery, [this, &member, life] { say_nonsense(member, life); });
 }
 
-// Before the coordinator fences it for its nonsense, others get a message on a channel on which no member
-// sends to another, and announcements of more than any channel carries.
+// Before the coordinator fences it for its nonsense, others get bytes that are no message, on whichever
+// channel and lane. On the channel of counting engines they get an announcement of more than any channel
+// carries.
 void Misconduct::break_rules(SimMember& member) {
-  bool more = false;
   for (const auto& [machine, other] : fleet_.members()) {
     if (other.get() == &member || other->member() == nullptr) continue;
-    net::Message message{.channel = more ? kPartChannel : net::kReports, .body = "x", .payload = {}};
-    if (std::exchange(more, !more))
-      message.payload.push_back(Slice::of(std::string(std::size_t{2} << 20, 'x')));
-    member.say_to(other->member()->self().node, host::Lane::kBulk, std::move(message));
+    const auto channel = static_cast<std::uint32_t>(1 + rng_.below(net::kChannelNames.size()));
+    net::Message message{.channel = channel, .body = std::string(1 + rng_.below(64), '\xff'), .payload = {}};
+    if (channel == kPartChannel) message.payload.push_back(Slice::of(std::string(std::size_t{2} << 20, 'x')));
+    const host::Lane lane = rng_.below(2) == 0 ? host::Lane::kControl : host::Lane::kBulk;
+    member.say_to(other->member()->self().node, lane, std::move(message));
   }
 }
 

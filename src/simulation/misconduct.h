@@ -24,8 +24,8 @@ class Misconduct {
   Misconduct(Fleet& fleet, std::uint64_t seed, std::uint64_t things)
       : fleet_(fleet), rng_(seed, Purpose::kFault, 18), things_(things) {}
 
-  // kHostile: the member sends nonsense to its coordinator, and what no channel allows to all others, again
-  // and again, until its life ends. kLie: it lies for a while, in all of its lives.
+  // kHostile: the member sends nonsense to its coordinator, and on any channel to all others, again and
+  // again, until its life ends. kLie: it lies for a while, in all of its lives.
   void begin(SimMember& member, const Fault& fault);
   // A hostile life that is not fenced.
   [[nodiscard]] std::optional<std::string> harboured() const;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -14,6 +15,7 @@
 #include "base/rng.h"
 #include "host/sim/disk.h"
 #include "learn/sparse/negatives/hash_negatives.h"
+#include "simulation/misconduct.h"
 #include "simulation/sparse/sparse_fleet.h"
 #include "simulation/sparse/sparse_measuring.h"
 #include "simulation/sparse/sparse_shape.h"
@@ -49,7 +51,8 @@ class Run {
         rng_(options.seed, Purpose::kFault, 14),
         history_(history),
         problem_(watched(shape_, history)),
-        fleet_(problem_, measured(shape_.fleet)) {
+        fleet_(problem_, measured(shape_.fleet)),
+        misconduct_(*fleet_, options.seed, problem_.shape().shards()) {
     if (shape_.problem.test_records > 0) measuring_.emplace(problem_, *fleet_);
     std::erase_if(history_.fresh, [this](StepNumber step) { return step >= problem_.start(); });
     std::erase_if(history_.found.steps, [this](const auto& one) { return one.first >= problem_.start(); });
@@ -70,12 +73,16 @@ class Run {
     return problem;
   }
   [[nodiscard]] SparseFleet::Options measured(SparseFleet::Options fleet) {
+    fleet.misbehave = [this](SimMember& member, const Fault& fault) { misbehave(member, fault); };
+    fleet.falsify = [this](net::PeerId who, Slices& sent) { falsify(who, sent); };
     if (shape_.problem.test_records == 0) return fleet;
     fleet.others = [this](const net::Arrived& arrived) {
       if (measuring_) measuring_->on(arrived);
     };
     return fleet;
   }
+  void misbehave(SimMember& member, const Fault& fault);
+  void falsify(net::PeerId who, Slices& sent);
   void say_shape() const;
   [[nodiscard]] SparseChaosReport told();
   void look();
@@ -97,6 +104,8 @@ class Run {
   History& history_;
   const TinyProblem problem_;
   SparseFleet fleet_;
+  Misconduct misconduct_;
+  std::map<Incarnation, Instant> liars_;      // lives that send wrong values, and until when
   std::optional<SparseMeasuring> measuring_;  // nothing: the run has no test records
   Epoch shaken_;
   SparseChaosReport report_;
@@ -124,6 +133,22 @@ void Run::shake() {
                     .member = rng_.next_u64(),
                     .other = 0};
   fleet_->timeline().after(after, [this, fault] { fleet_->inject(fault); });
+}
+
+// A hostile member speaks nonsense, or gives values that none can have. Where few judge it, nobody fences it
+// for these. So it ends.
+void Run::misbehave(SimMember& member, const Fault& fault) {
+  if (fault.other % 2 == 0) return misconduct_.begin(member, fault);
+  if (!member.paused() && member.life())
+    liars_[*member.life()] =
+        fleet_->timeline().now() + from_seconds(0.2 + 2 * static_cast<double>(rng_.uniform()));
+}
+
+// Numbers of these bytes are none, wherever they begin. Anything else might be taken for right.
+void Run::falsify(net::PeerId who, Slices& sent) {
+  const auto lies = liars_.find(who.incarnation);
+  if (lies == liars_.end() || lies->second < fleet_->timeline().now()) return;
+  sent = {Slice::of(std::string(total_bytes(sent), '\xff'))};
 }
 
 void Run::judge_weights() {

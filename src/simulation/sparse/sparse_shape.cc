@@ -137,7 +137,7 @@ void draw_power_off(const SparseChaosOptions& options, SparseShape& shape, Rng& 
 std::vector<FaultKind> sparse_chaos_kinds() {
   std::vector<FaultKind> kinds{FaultKind::kKill, FaultKind::kKill, FaultKind::kKill, FaultKind::kJoin};
   for (const FaultName& one : kFaults) {
-    const bool says_untruth = one.kind == FaultKind::kHostile || one.kind == FaultKind::kLie;
+    const bool says_untruth = one.kind == FaultKind::kLie;
     const bool of_lane = one.kind == FaultKind::kCutLane || one.kind == FaultKind::kResetLane;
     if (!says_untruth && !of_lane && one.kind != FaultKind::kStop) kinds.push_back(one.kind);
   }
