@@ -12,6 +12,17 @@
 namespace gossamer::cluster {
 namespace {
 
+// Nobody can check what a member says of its speed, and one that claims all would be given all. No speed
+// counts for more than this multiple of the median; of two in the middle the lower one counts.
+void cap(std::map<NodeId, Pace>& paces) {
+  std::vector<double> speeds;
+  for (const auto& [node, pace] : paces) speeds.push_back(pace.speed);
+  if (speeds.empty()) return;
+  const auto middle = speeds.begin() + static_cast<std::ptrdiff_t>((speeds.size() - 1) / 2);
+  std::ranges::nth_element(speeds, middle);
+  for (auto& [node, pace] : paces) pace.speed = std::min(pace.speed, kMostOfMedian * *middle);
+}
+
 // The paces of members: measured, or else believed at the last placement. A member due for a trial has none.
 std::map<NodeId, Pace> known_paces(const LedRun& run, Instant now) {
   std::map<NodeId, Pace> paces;
@@ -21,6 +32,7 @@ std::map<NodeId, Pace> known_paces(const LedRun& run, Instant now) {
     if (const auto measured = member.pace.pace()) paces[node] = *measured;
     if (member.trial.due(now)) paces.erase(node);
   }
+  cap(paces);
   return paces;
 }
 

@@ -51,8 +51,11 @@ struct AtRest {
 // The members of the view, for a placement. If all drain, those that hold something keep it until another
 // member serves.
 [[nodiscard]] std::vector<placement::Member> members_to_place(const LedRun& run, Instant now);
-// The members of the view. A member of unknown pace gets the others' mean speed for each core, and their
-// least own work.
+// What a member's speed may be of the median. Machines that differ more are not worth one fleet: with 64
+// times the median a member has nearly all of the work.
+inline constexpr double kMostOfMedian = 64;
+// The members of the view. A speed counts up to kMostOfMedian. A member of unknown pace gets the others' mean
+// speed for each core, and their least own work.
 [[nodiscard]] std::vector<placement::Member> placeable(const LedRun& run, Instant now);
 [[nodiscard]] placement::Placement current_placement(const LedRun& run);
 

@@ -31,6 +31,22 @@ TEST(RunPlacement, GuessesByCores) {
   EXPECT_EQ(members[1].own_work, 7);
 }
 
+// Claim: a member's word about its speed counts for at most 64 times the median. With two members the slower
+// one is the median.
+TEST(RunPlacement, CapsSpeeds) {
+  for (const std::size_t members : {2U, 3U, 4U}) {
+    TestLeadership around;
+    for (std::size_t i = 0; i + 1 < members; ++i)
+      around.add(10 + i, membership::SERVING).pace.add({.speed = 100 + static_cast<double>(i)});
+    around.add(10 + members, membership::SERVING).pace.add({.speed = 1e20});
+    const auto placed = placeable(around.run, {});
+    ASSERT_EQ(placed.size(), members);
+    const double median = members == 2 ? 100 : 101;
+    EXPECT_EQ(placed.back().speed, kMostOfMedian * median) << members;
+    EXPECT_EQ(placed.front().speed, 100);
+  }
+}
+
 // Claim: a copy that a report names is a copy of that thing. Things that are none are left out.
 TEST(RunPlacement, CopiesOfReports) {
   TestLeadership around;
