@@ -202,7 +202,10 @@ std::map<std::string, std::string> model_in(host::Disk& disk) {
 
 std::uint64_t used_bytes(host::Disk& disk, const std::string& directory) {
   std::uint64_t bytes = 0;
-  for (const std::string& name : *disk.list(directory.empty() ? "/" : directory)) {
+  const auto names = disk.list(directory.empty() ? "/" : directory);
+  EXPECT_TRUE(names.ok());
+  if (!names.ok()) return 0;
+  for (const std::string& name : *names) {
     const std::string path = directory + "/" + name;
     const auto size = disk.file_size(path);
     bytes += size.ok() ? *size : used_bytes(disk, path);
