@@ -111,8 +111,7 @@ void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
         leads_.insert(network_.ask(control, {.method = "Lead",
                                              .body = std::move(bytes),
                                              .timeout = kLeadTime,
-                                             .to = certificate_name(kCoordinatorNode),
-                                             .asked = host::Question::Asked::kAgain}));
+                                             .to = certificate_name(kCoordinatorNode)}));
       },
       now);
   learn_coordinators(begun.lead());

@@ -22,7 +22,6 @@
 
 #include "base/check.h"
 #include "host/grpc/call.h"
-#include "host/grpc/kept_channels.h"
 #include "host/grpc/poller_hold.h"
 #include "host/grpc/questions.h"
 #include "host/grpc/socket_options.h"
@@ -138,7 +137,6 @@ class GrpcNetwork final : public RenewableNetwork {
   const NetworkSink sink_;
   QuestionNumbers numbers_ = 0;
   GrpcQuestions questions_;
-  KeptChannels kept_channels_;
   std::unique_ptr<StrangerQuestions> strangers_questions_;  // where this process is a stranger
   std::mutex door_mutex_;                                   // of the next two; taken by listen() and renew()
   std::unique_ptr<Door> door_;                // made before the first listener, and kept behind the last
@@ -278,7 +276,6 @@ Result<void> GrpcNetwork::renew(NetworkCredentials credentials) {
     const std::lock_guard lock(credentials_mutex_);
     credentials_ = std::move(credentials);
   }
-  kept_channels_.clear();
   for (const auto& port : ports_) {
     Listener listener = make_listener(*port);
     if (listener.server == nullptr) return Error{.what = "cannot serve with the new certificate"};
@@ -397,18 +394,9 @@ QuestionId GrpcNetwork::ask(const Endpoint& to, Question question) {
     strangers_questions_->ask(id, to, std::move(question));
     return id;
   }
-  const std::string where = to_string(to);
-  const auto make = [&] {
-    return channel_to(to, {.most_received = static_cast<int>(kMaxQuestionBytes), .name = question.to});
-  };
-  if (question.asked == Question::Asked::kOnce)
-    return questions_.ask({.channel = make()}, where, std::move(question));
-  using Clock = std::chrono::steady_clock;
-  const auto kept = kept_channels_.take(where + " " + question.to, Clock::now(), make);
-  return questions_.ask(
-      {.channel = kept.channel,
-       .reached = [asked = kept.questions](bool reached) { asked->ended(reached, Clock::now()); }},
-      where, std::move(question));
+  const auto channel =
+      channel_to(to, {.most_received = static_cast<int>(kMaxQuestionBytes), .name = question.to});
+  return questions_.ask(channel, to_string(to), std::move(question));
 }
 void GrpcNetwork::answer(QuestionId question, Result<std::string> answer) {
   // Each drops an answer to a question that it does not have.

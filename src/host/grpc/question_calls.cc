@@ -31,13 +31,12 @@ std::string to_text(const grpc::ByteBuffer& buffer) {
 }  // namespace
 
 OutgoingQuestion::OutgoingQuestion(QuestionId id, std::string where, NetworkSink sink, Over over,
-                                   const Way& way)
+                                   const std::shared_ptr<grpc::Channel>& channel)
     : id_(id),
       where_(std::move(where)),
       sink_(std::move(sink)),
       over_(std::move(over)),
-      reached_(way.reached),
-      call_(std::make_unique<Call>(way.channel)) {}
+      call_(std::make_unique<Call>(channel)) {}
 
 void OutgoingQuestion::start(std::shared_ptr<OutgoingQuestion> self, Question question) {
   // gRPC orders its callbacks by locks of its own, which race detectors do not see; they see this one.
@@ -87,7 +86,6 @@ void OutgoingQuestion::OnDone(const grpc::Status& status) {
   if (here && !status.ok()) answered.answer = Error{.where = where_, .what = "the program has ended here"};
   call->request.Clear();
   call->response.Clear();
-  if (reached_) reached_(status.ok() || !status.error_details().empty());
   sink_(std::move(answered));
   over_(id_, std::move(call));
 }
