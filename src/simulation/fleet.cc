@@ -394,12 +394,16 @@ std::optional<std::string> Fleet::unsettled() {
 bool Fleet::abandoned() {
   if (leader() == nullptr) return false;
   const auto& serving = leader()->view().members();
+  std::set<NodeId> holders;
+  for (const auto& [thing, node] : leader()->holdings()) holders.insert(node);
+  const auto holds = [&](const auto& one) { return holders.empty() || holders.contains(one.first); };
   const auto is_left = [&](const auto& one) {
     return std::ranges::any_of(members_, [&](const auto& member) {
       return member.second->life() == Incarnation(one.second.incarnation());
     });
   };
-  return !serving.empty() && !members_.empty() && std::ranges::none_of(serving, is_left);
+  return !serving.empty() && !members_.empty() &&
+         std::ranges::none_of(serving, [&](const auto& one) { return holds(one) && is_left(one); });
 }
 
 Calm Fleet::calm() {

@@ -136,7 +136,7 @@ class Fleet final {
   [[nodiscard]] Invariants& invariants() { return invariants_; }
   // Why not all members work together at this moment; nothing: they do.
   [[nodiscard]] std::optional<std::string> unsettled();
-  // No process is left of those that serve, and others join. These take over within kAbandoned.
+  // No process is left of those that serve and hold something. Others take over within kAbandoned.
   [[nodiscard]] bool abandoned();
   // Counts so far, for disturbance().
   [[nodiscard]] Calm calm();

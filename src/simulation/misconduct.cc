@@ -34,22 +34,30 @@ void Misconduct::begin(SimMember& member, const Fault& fault) {
 void Misconduct::say_nonsense(SimMember& member, Incarnation life) {
   if (member.member() == nullptr || member.member()->self().incarnation != life) return;
   break_rules(member);
-  for (const auto& make : {oddity, nonsense}) member.say(make(rng_));
+  if (rng_.below(3) == 0) {
+    break_rule(member, cluster::kCoordinatorNode);
+  } else {
+    for (const auto& make : {oddity, nonsense}) member.say(make(rng_));
+  }
   member.after(kSayEvery, [this, &member, life] { say_nonsense(member, life); });
 }
 
-// Before the coordinator fences it for its nonsense, others get bytes that are no message, on whichever
-// channel and lane. On the channel of counting engines they get an announcement of more than any channel
-// carries.
+// Before the coordinator fences it for its nonsense, others get bytes that are no message.
 void Misconduct::break_rules(SimMember& member) {
   for (const auto& [machine, other] : fleet_.members()) {
     if (other.get() == &member || other->member() == nullptr) continue;
-    const auto channel = static_cast<std::uint32_t>(1 + rng_.below(net::kChannelNames.size()));
-    net::Message message{.channel = channel, .body = std::string(1 + rng_.below(64), '\xff'), .payload = {}};
-    if (channel == kPartChannel) message.payload.push_back(Slice::of(std::string(std::size_t{2} << 20, 'x')));
-    const host::Lane lane = rng_.below(2) == 0 ? host::Lane::kControl : host::Lane::kBulk;
-    member.say_to(other->member()->self().node, lane, std::move(message));
+    break_rule(member, other->member()->self().node);
   }
+}
+
+// Bytes on whichever channel and lane. On the channel of counting engines they are an announcement of more
+// than any channel carries.
+void Misconduct::break_rule(SimMember& member, NodeId to) {
+  const auto channel = static_cast<std::uint32_t>(1 + rng_.below(net::kChannelNames.size()));
+  net::Message message{.channel = channel, .body = std::string(1 + rng_.below(64), '\xff'), .payload = {}};
+  if (channel == kPartChannel) message.payload.push_back(Slice::of(std::string(std::size_t{2} << 20, 'x')));
+  const host::Lane lane = rng_.below(2) == 0 ? host::Lane::kControl : host::Lane::kBulk;
+  member.say_to(to, lane, std::move(message));
 }
 
 void Misconduct::lie(SimMember& member, Lies lies, Duration lasts) {

@@ -35,6 +35,7 @@ class Misconduct {
  private:
   void say_nonsense(SimMember& member, Incarnation life);
   void break_rules(SimMember& member);
+  void break_rule(SimMember& member, NodeId to);
   void lie(SimMember& member, Lies lies, Duration lasts);
   void say_inventions(SimMember& member, const std::weak_ptr<Liar>& liar);
 

@@ -3,6 +3,7 @@
 
 import signal
 import ssl
+import time
 import unittest
 
 import program
@@ -34,7 +35,7 @@ class Uses(unittest.TestCase):
         (listed,) = (one for one in fleet.ask("token", "list", fleet.run, "--json").json_lines() if one["note"] == "two")
         self.assertEqual((listed["uses"], listed["let_in"]), (2, 2))
         lines = fleet.ask("token", "list", fleet.run).out.splitlines()
-        self.assertEqual([line for line in lines if "2 of 2 nodes" in line and line.endswith("two")], lines[-1:])
+        self.assertEqual(len([line for line in lines if "2 of 2 nodes" in line and line.endswith("two")]), 1, lines)
         members = fleet.wait_for_members(2)["members"]
         self.assertEqual({one["token"] for one in members}, {listed["id"]})
         leader.signal(signal.SIGKILL)
@@ -220,8 +221,7 @@ class Certificates(unittest.TestCase):
         fleet.wait_for_members(2)
         for name in "ab":
             times = ssl._ssl._test_decode_cert(fleet.path(name, "credentials", "certificate.pem"))
-            holds = ssl.cert_time_to_seconds(times["notAfter"]) - ssl.cert_time_to_seconds(times["notBefore"])
-            self.assertLess(abs(holds - 3 * 3600), 3600, name)
+            self.assertLess(abs(ssl.cert_time_to_seconds(times["notAfter"]) - time.time() - 3 * 3600), 3600, name)
 
 
 if __name__ == "__main__":

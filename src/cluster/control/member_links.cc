@@ -60,9 +60,10 @@ void MemberLinks::reroute(Instant now) {
 // One of two ways may also be blocked in one direction, or for one lane. The other lane stays where it is.
 void MemberLinks::reroute(const membership::MemberRecord& record, host::Lane lane, Instant now) {
   const NodeId node(record.node());
-  const auto blocked = links_.blocked_since(node, lane, now);
+  auto blocked = links_.blocked_since(node, lane, now);
   if (!blocked || !reaches(own_, record)) return;
   Way& way = ways_.try_emplace({node, lane}, Way{.since = now}).first->second;
+  if (lane == host::Lane::kBulk) blocked = std::min(*blocked, left_behind(node, way, now));
   // Each way has its time.
   if (now - std::max(*blocked, way.since) < kUnreachableAfter) {
     if (!way.relayed || now - way.since < way.relayed_for) return;
@@ -75,6 +76,14 @@ void MemberLinks::reroute(const membership::MemberRecord& record, host::Lane lan
   net::PeerAddress address = address_of(node, record.listening());
   if (way.relayed) address = {.node = node, .via = kCoordinatorNode};
   (void)links_.reroute(address, lane, now);
+}
+
+// A path that is cut takes both lanes. Once control has left it, a bulk lane on which nothing comes need not
+// wait for the end of its connection. Returns since when it is silent; now, if that does not count.
+Instant MemberLinks::left_behind(NodeId node, const Way& bulk, Instant now) const {
+  const auto control = ways_.find({node, host::Lane::kControl});
+  if (control == ways_.end() || control->second.relayed == bulk.relayed) return now;
+  return links_.statistics(node).lane(host::Lane::kBulk).last_heard.value_or(now);
 }
 
 // Notes since when messages wait for a bulk lane that is down. A lane that comes up and carries nothing lets

@@ -122,6 +122,7 @@ class MemberLinks {
 
   void connect_to(const membership::MemberRecord& record, Instant now);
   void reroute(const membership::MemberRecord& record, host::Lane lane, Instant now);
+  [[nodiscard]] Instant left_behind(NodeId node, const Way& bulk, Instant now) const;
   void watch_bulk(Instant now);
   [[nodiscard]] bool is_up(NodeId node) const;
   void refuse_fenced(Instant now);

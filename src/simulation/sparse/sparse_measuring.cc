@@ -28,10 +28,17 @@ SparseMeasuring::SparseMeasuring(const TinyProblem& problem, Fleet& fleet)
 void SparseMeasuring::on(const net::Arrived& arrived) {
   if (arrived.message.channel != sparse_engine::kQueryChannel) return;
   if (follow_lead()) {
-    const auto good = queries_->on(arrived.from, arrived.message);
-    CHECK(good.ok(), good.error().message());
+    if (const auto good = queries_->on(arrived.from, arrived.message); !good.ok())
+      blame(arrived.from, good.error());
   }
   if (!std::exchange(looking_, true)) fleet_.timeline().after(kMeasureEvery, [this] { look(); });
+}
+
+// As a coordinator's companion does, once the message is dealt with.
+void SparseMeasuring::blame(net::PeerId peer, const Error& error) {
+  fleet_.timeline().after(Duration(), [this, peer, error] {
+    if (fleet_.leader() != nullptr) fleet_.leader()->blame(peer, error, fleet_.timeline().now());
+  });
 }
 
 // Returns whether there is a lead, and forgets what was asked of another one. A lead that was paused knows

@@ -36,6 +36,7 @@ class SparseMeasuring {
   [[nodiscard]] std::uint64_t ended() const { return ended_; }
 
  private:
+  void blame(net::PeerId peer, const Error& error);
   [[nodiscard]] bool follow_lead();
   void look();
   void begin_anew();
