@@ -152,7 +152,7 @@ class WrongWords(unittest.TestCase):
         self.refused(["cluster-chaos", "kinds=kll"], 2, "'kill'")
         self.refused(["cluster-chaos", "break=no-fence"], 2, "'no-fencing'")
         self.refused(["cluster-chaos", "--sed", "3"], 2, "--seed")
-        self.refused(["sparse-chaos", "kinds=hostile"], 2, "all: kill, join")
+        self.refused(["sparse-chaos", "kinds=stop"], 2, "all: kill, join")
         self.refused(["sparse-chaos", "break=apply-once"], 2, "'apply-twice'")
         self.refused(["sparse-chaos", "driver=slow"], 2, "prompt, batches")
         self.refused(["sparse-chaos", "dense=9"], 2, "drawn")

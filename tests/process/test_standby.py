@@ -71,9 +71,10 @@ class Standby(unittest.TestCase):
             self.assertEqual(made.status, 0, made.err)
             return made.out.split()[-1]
 
+        # Which nodes a token has let in is known to the one that leads.
         def listed(run):
             lines = fleet.ask("token", "list", run, "--json").out.splitlines()
-            return {one["note"]: one for one in map(json.loads, lines)}
+            return {one["note"]: {**one, "let_in": None} for one in map(json.loads, lines)}
 
         def join(at, name, token):
             return fleet.start("join", at, "--token", token, "--name", name, "--dir", fleet.path(name))
