@@ -365,6 +365,36 @@ class Machines(test_training.WithData):
         for name in ("one", "three"):
             self.assertEqual(self.members[name].finish().status, 0, name)
 
+    # Nobody leads when two machines that train are told to leave, one after the other. Both have saved the same step, and
+    # bring it when they are back. The run goes on there.
+    def test_all_leave_while_nobody_leads(self):
+        steps = 1_000_000
+        leader = self.lead(steps=steps, first=2)
+        for name in ("one", "two"):
+            self.join(name)
+        self.wait_for_steps(50)
+        leader.signal(signal.SIGKILL)
+        leader.finish()
+        saved = set()
+        for name in ("one", "two"):
+            self.members[name].signal(signal.SIGTERM)
+            done = self.members[name].finish()
+            self.assertEqual(done.status, 143, done.err)
+            self.assertIn("it saves its part here", done.err)
+            (kept,) = os.listdir(self.path(name) + "/deliver/outgoing")
+            found = re.fullmatch(r"\d+-step-(\d+)\..+", kept)
+            self.assertIsNotNone(found, kept)
+            saved.add(int(found[1]))
+        self.assertEqual(len(saved), 1, saved)
+        leader = self.lead("--resume", steps=steps, first=2)
+        for name in ("two", "one"):
+            self.join(name)
+        self.wait_for_steps(*saved)
+        self.wait_for("both serve", lambda: [one["state"] for one in self.status()["members"]] == ["serving"] * 2)
+        self.assertEqual([one["step"] for one in self.events() if one["event"] == "waits_for_members"][-1], *saved)
+        self.assertEqual(program.run("stop", self.run_directory).status, 0)
+        self.assertEqual(leader.finish().status, 0)
+
     # The coordinator is killed after the last step, while machines leave. What they have delivered is not lost: `--resume`
     # makes the model of it, without a step.
     def test_killed_after_the_last_step(self):

@@ -402,8 +402,9 @@ bool RunLead::is_overtaken(const node::CoordinatorNode& node, FleetWatch& watch,
   return overtaken;
 }
 
-std::string RunLead::waits_for(ReturnWatch& returns, const cluster::View& view,
-                               const FleetWatch& watch) const {
+// What a member has brought may be a moment old.
+std::string RunLead::waits_for(ReturnWatch& returns, const cluster::View& view, FleetWatch& watch) const {
+  watch.look(FleetProgress::Until::kNow);
   ReturnWatch::Facts facts{.start = watch.start(),
                            .unfinished = watch.unfinished_checkpoint(),
                            .owners = owners_->last_owners(),

@@ -91,7 +91,7 @@ class RunLead {
                                        const engine::TrainHooks& hooks, FleetWatch& watch,
                                        FleetProgress& progress);
   [[nodiscard]] std::string waits_for(ReturnWatch& returns, const cluster::View& view,
-                                      const FleetWatch& watch) const;
+                                      FleetWatch& watch) const;
   [[nodiscard]] static bool is_overtaken(const node::CoordinatorNode& node, FleetWatch& watch, bool& waits);
   [[nodiscard]] Result<void> tell_where(node::CoordinatorNode& node, bool begins);
   void forget_end();
