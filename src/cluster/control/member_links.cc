@@ -57,7 +57,8 @@ void MemberLinks::reroute(Instant now) {
 }
 
 // A firewall, NAT or a router without power may stand between the two, and the coordinator still reach both.
-// One of two ways may also be blocked in one direction, or for one lane. The other lane stays where it is.
+// One of two ways may also be blocked in one direction, or for one lane. The other lane stays where it is,
+// unless it is silent, too.
 void MemberLinks::reroute(const membership::MemberRecord& record, host::Lane lane, Instant now) {
   const NodeId node(record.node());
   auto blocked = links_.blocked_since(node, lane, now);
