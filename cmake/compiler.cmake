@@ -42,6 +42,11 @@ if(GOSSAMER_SANITIZE)
     add_compile_options(-fno-sanitize=${GOSSAMER_SANITIZE_EXCEPT})
   endif()
   add_link_options(-fsanitize=${GOSSAMER_SANITIZE})
+  if(GOSSAMER_SANITIZE STREQUAL thread)
+    # Else the linker gives gRPC's library our instrumented copies of what both have of the standard library, such as
+    # std::function's destructor. ThreadSanitizer would see those accesses, but not the library's locks around them.
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fvisibility-inlines-hidden>)
+  endif()
 endif()
 if(GOSSAMER_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
