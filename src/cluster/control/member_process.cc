@@ -111,7 +111,8 @@ void MemberProcess::on_begun(const Result<std::string>& answer, Instant now) {
         leads_.insert(network_.ask(control, {.method = "Lead",
                                              .body = std::move(bytes),
                                              .timeout = kLeadTime,
-                                             .to = certificate_name(kCoordinatorNode)}));
+                                             .to = certificate_name(kCoordinatorNode),
+                                             .asked = host::Question::Asked::kAgain}));
       },
       now);
   learn_coordinators(begun.lead());

@@ -72,7 +72,7 @@ class MemberProcess {
   };
   static constexpr Duration kBeginEvery{500'000'000};
   static constexpr Duration kBeginTime{5'000'000'000};
-  // For an answer to `Lead`. The question opens a connection of its own, four round trips.
+  // For an answer to `Lead`. The first question to an address opens a connection, four round trips.
   static constexpr Duration kLeadTime{6'000'000'000};
   static constexpr Duration kShortLife{60'000'000'000};  // also the longest wait between two lives
 

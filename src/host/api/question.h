@@ -36,6 +36,9 @@ struct Question {
   // The common name in the certificate that the answerer must hold, where the run has certificates. Empty:
   // any node of the run.
   std::string to = {};
+  // kAgain: more questions to the same endpoint follow, and one connection serves them for as long as it
+  // works.
+  enum class Asked { kOnce, kAgain } asked = Asked::kOnce;
 };
 
 [[nodiscard]] bool is_method(std::string_view name);

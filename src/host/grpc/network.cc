@@ -22,6 +22,7 @@
 
 #include "base/check.h"
 #include "host/grpc/call.h"
+#include "host/grpc/kept_channels.h"
 #include "host/grpc/poller_hold.h"
 #include "host/grpc/questions.h"
 #include "host/grpc/socket_options.h"
@@ -123,6 +124,7 @@ class GrpcNetwork final : public RenewableNetwork {
     std::string name = {};  // the common name that the other end must have; empty for any node of the run
   };
   [[nodiscard]] std::shared_ptr<grpc::Channel> channel_to(const Endpoint& to, const ChannelUse& use) const;
+  [[nodiscard]] OutgoingQuestion::Way way_to(const Endpoint& to, const Question& question);
   void free_remains();
   [[nodiscard]] ConnectionId refuse_stranger(const Endpoint& to);
   [[nodiscard]] std::shared_ptr<GrpcStream> find(ConnectionId connection);
@@ -137,6 +139,7 @@ class GrpcNetwork final : public RenewableNetwork {
   const NetworkSink sink_;
   QuestionNumbers numbers_ = 0;
   GrpcQuestions questions_;
+  KeptChannels kept_channels_;
   std::unique_ptr<StrangerQuestions> strangers_questions_;  // where this process is a stranger
   std::mutex door_mutex_;                                   // of the next two; taken by listen() and renew()
   std::unique_ptr<Door> door_;                // made before the first listener, and kept behind the last
@@ -276,6 +279,7 @@ Result<void> GrpcNetwork::renew(NetworkCredentials credentials) {
     const std::lock_guard lock(credentials_mutex_);
     credentials_ = std::move(credentials);
   }
+  kept_channels_.clear();
   for (const auto& port : ports_) {
     Listener listener = make_listener(*port);
     if (listener.server == nullptr) return Error{.what = "cannot serve with the new certificate"};
@@ -387,6 +391,18 @@ void GrpcNetwork::close(ConnectionId connection) {
   if (const auto stream = find(connection)) stream->close();
 }
 
+OutgoingQuestion::Way GrpcNetwork::way_to(const Endpoint& to, const Question& question) {
+  const auto make = [&] {
+    return channel_to(to, {.most_received = static_cast<int>(kMaxQuestionBytes), .name = question.to});
+  };
+  if (question.asked == Question::Asked::kOnce) return {.channel = make()};
+  using Clock = std::chrono::steady_clock;
+  auto kept = kept_channels_.take(to_string(to) + " " + question.to, Clock::now(), make);
+  return {.channel = std::move(kept.channel), .reached = [asked = std::move(kept.questions)](bool reached) {
+            asked->ended(reached, Clock::now());
+          }};
+}
+
 QuestionId GrpcNetwork::ask(const Endpoint& to, Question question) {
   free_remains();
   if (strangers_questions_ != nullptr) {
@@ -394,9 +410,8 @@ QuestionId GrpcNetwork::ask(const Endpoint& to, Question question) {
     strangers_questions_->ask(id, to, std::move(question));
     return id;
   }
-  const auto channel =
-      channel_to(to, {.most_received = static_cast<int>(kMaxQuestionBytes), .name = question.to});
-  return questions_.ask(channel, to_string(to), std::move(question));
+  const OutgoingQuestion::Way way = way_to(to, question);  // before the question is moved
+  return questions_.ask(way, to_string(to), std::move(question));
 }
 void GrpcNetwork::answer(QuestionId question, Result<std::string> answer) {
   // Each drops an answer to a question that it does not have.

@@ -31,12 +31,13 @@ std::string to_text(const grpc::ByteBuffer& buffer) {
 }  // namespace
 
 OutgoingQuestion::OutgoingQuestion(QuestionId id, std::string where, NetworkSink sink, Over over,
-                                   const std::shared_ptr<grpc::Channel>& channel)
+                                   const Way& way)
     : id_(id),
       where_(std::move(where)),
       sink_(std::move(sink)),
       over_(std::move(over)),
-      call_(std::make_unique<Call>(channel)) {}
+      reached_(way.reached),
+      call_(std::make_unique<Call>(way.channel)) {}
 
 void OutgoingQuestion::start(std::shared_ptr<OutgoingQuestion> self, Question question) {
   // gRPC orders its callbacks by locks of its own, which race detectors do not see; they see this one.
@@ -86,6 +87,7 @@ void OutgoingQuestion::OnDone(const grpc::Status& status) {
   if (here && !status.ok()) answered.answer = Error{.where = where_, .what = "the program has ended here"};
   call->request.Clear();
   call->response.Clear();
+  if (reached_) reached_(status.ok() || !status.error_details().empty());
   sink_(std::move(answered));
   over_(id_, std::move(call));
 }

@@ -26,9 +26,14 @@ class OutgoingQuestion final : public grpc::ClientUnaryReactor {
  public:
   // Called after Answered. The remains must not be freed on gRPC's threads.
   using Over = std::function<void(QuestionId, std::shared_ptr<void> remains)>;
+  // Called before Answered. Whether an answer came, be it an error.
+  using Reached = std::function<void(bool reached)>;
+  struct Way {
+    std::shared_ptr<grpc::Channel> channel;
+    Reached reached = {};
+  };
 
-  OutgoingQuestion(QuestionId id, std::string where, NetworkSink sink, Over over,
-                   const std::shared_ptr<grpc::Channel>& channel);
+  OutgoingQuestion(QuestionId id, std::string where, NetworkSink sink, Over over, const Way& way);
 
   // `self` keeps it until it is over.
   void start(std::shared_ptr<OutgoingQuestion> self, Question question);
@@ -51,6 +56,7 @@ class OutgoingQuestion final : public grpc::ClientUnaryReactor {
   const std::string where_;
   const NetworkSink sink_;
   const Over over_;
+  const Reached reached_;
   std::string method_;
   Duration timeout_;
 

@@ -39,8 +39,7 @@ GrpcQuestions::GrpcQuestions(NetworkSink sink, QuestionNumbers& numbers)
     : sink_(std::move(sink)), numbers_(numbers) {}
 GrpcQuestions::~GrpcQuestions() { CHECK(outgoing_.empty() && incoming_.empty()); }
 
-QuestionId GrpcQuestions::ask(const std::shared_ptr<grpc::Channel>& channel, const std::string& to,
-                              Question question) {
+QuestionId GrpcQuestions::ask(const OutgoingQuestion::Way& way, const std::string& to, Question question) {
   CHECK(is_method(question.method), question.method);
   CHECK(question.timeout > Duration{} && question.timeout <= kMaxQuestionTime, question.timeout.ns);
   std::shared_ptr<OutgoingQuestion> started;
@@ -54,7 +53,7 @@ QuestionId GrpcQuestions::ask(const std::shared_ptr<grpc::Channel>& channel, con
       started = std::make_shared<OutgoingQuestion>(
           id, to, sink_,
           [this](QuestionId over, std::shared_ptr<void> remains) { asked_over(over, std::move(remains)); },
-          channel);
+          way);
       outgoing_[id] = started;
     }
   }
@@ -62,6 +61,7 @@ QuestionId GrpcQuestions::ask(const std::shared_ptr<grpc::Channel>& channel, con
     auto self = started;
     started->start(std::move(self), std::move(question));
   } else {
+    if (way.reached) way.reached(true);
     sink_(Answered{id, bytes > kMaxQuestionBytes ? too_large(to, "question", bytes) : too_busy(to)});
   }
   return id;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GrpcQuestions: the questions of one GrpcNetwork (host/api/question.h). A question that this process asks is
-// a unary call on a channel of its own. A question that it is asked is a stream with one message each way,
-// because only gRPC's generic service tells the method's name.
+// a unary call on a channel of its own, or on one that is kept (kept_channels.h). A question that it is asked
+// is a stream with one message each way, because only gRPC's generic service tells the method's name.
 //
 // Thread rule: any thread. No lock is held while the sink is called.
 #pragma once
@@ -18,12 +18,10 @@
 #include <vector>
 
 #include "host/api/network.h"
+#include "host/grpc/question_calls.h"
 #include "host/posix/door/door.h"
 
 namespace gossamer::host {
-
-class OutgoingQuestion;
-class IncomingQuestion;
 
 class GrpcQuestions {
  public:
@@ -34,8 +32,7 @@ class GrpcQuestions {
   ~GrpcQuestions();
 
   // May hand Answered to the sink before it returns. `to` is for people.
-  [[nodiscard]] QuestionId ask(const std::shared_ptr<grpc::Channel>& channel, const std::string& to,
-                               Question question);
+  [[nodiscard]] QuestionId ask(const OutgoingQuestion::Way& way, const std::string& to, Question question);
 
   // Whether a call's full method name names a question.
   [[nodiscard]] static bool is_question(const std::string& method);
