@@ -279,8 +279,8 @@ TEST_P(StrangersConformance, MayOnlyAsk) {
   EXPECT_TRUE(stranger.all<Opened>().empty());
   EXPECT_TRUE(ours.all<Accepted>().empty());
 }
-// A process whose certificate has another name than the one that was asked for gets nothing to read. Nor does it
-// by a connection that was kept for its own name.
+// A process whose certificate has another name than the one that was asked for gets nothing to read. Nor does
+// it by a connection that was kept for its own name.
 TEST_P(StrangersConformance, MeantForAnother) {
   Recorder& a = start("a");
   Recorder& b = start("b");
