@@ -215,8 +215,10 @@ membership::Install install_message(const LedRun& run) {
 bool go_on_without(const std::set<NodeId>& nodes, const AtRest& rest, const placement::Options& options,
                    Instant now) {
   std::vector<placement::Member> members = members_to_place(rest.run, now);
-  std::erase_if(members,
-                [&](const placement::Member& member) { return nodes.contains(NodeId(member.id.value)); });
+  std::erase_if(members, [&](const placement::Member& member) {
+    const NodeId node(member.id.value);
+    return nodes.contains(node) || !rest.reports.contains(node);
+  });
   const auto placed = placement::place(things_with_copies(rest.workload, rest.reports), members,
                                        current_placement(rest.run), options);
   return placed.ok() && !decide(rest, holdings_of(placed->placement)).failure;

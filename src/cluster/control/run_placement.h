@@ -43,6 +43,7 @@ struct AtRest {
 // What members are told of the last placement.
 [[nodiscard]] membership::Install install_message(const LedRun& run);
 // Whether the members that rest could go on without these: they have all that the run has learnt, and room.
+// What a member has that has not come to rest is not known, so it counts for nothing.
 [[nodiscard]] bool go_on_without(const std::set<NodeId>& nodes, const AtRest& rest,
                                  const placement::Options& options, Instant now);
 

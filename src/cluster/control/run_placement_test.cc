@@ -60,6 +60,22 @@ TEST(RunPlacement, CopiesOfReports) {
   EXPECT_EQ(things[1].copies[0], placement::MemberId(10));
 }
 
+// Claim: a member that is late is missed unless those that rest have all, and room for it. A member that is
+// not late and has not come to rest counts as absent: nobody knows what it has.
+TEST(RunPlacement, GoesOnWithThoseThatRest) {
+  TestLeadership around;
+  for (const std::uint64_t node : {10U, 11U, 12U}) around.add(node, membership::SERVING);
+  std::map<NodeId, membership::Frozen> reports;
+  reports[NodeId(10)];
+  const AtRest rest{around.workload, around.run, reports, std::nullopt};
+  EXPECT_TRUE(go_on_without({NodeId(12)}, rest, {}, {}));
+  around.workload.needed = NodeId(11);
+  EXPECT_FALSE(go_on_without({NodeId(12)}, rest, {}, {}));
+  reports[NodeId(11)];
+  EXPECT_TRUE(go_on_without({NodeId(12)}, rest, {}, {}));
+  EXPECT_FALSE(go_on_without({NodeId(10), NodeId(11)}, rest, {}, {}));  // nobody is left
+}
+
 // Claim: the time of a step is the median of those that members have measured.
 TEST(RunPlacement, MedianStep) {
   TestLeadership around;

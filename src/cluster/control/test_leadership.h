@@ -24,8 +24,9 @@ class TestWorkload final : public Workload {
             {.id = placement::ThingId(1), .bytes = 1, .work = 1}};
   }
   [[nodiscard]] bool readable(const std::string&) const override { return true; }
-  // Fails without a report of the node that is needed.
+  // Fails without a report of the node that is needed. Nothing may be placed where nothing is known.
   [[nodiscard]] Decision decide(const Rest& rest) override {
+    for (const auto& [thing, node] : rest.after) CHECK(rest.reports.contains(node), node.value);
     if (needed && !rest.reports.contains(*needed)) return {.failure = Error{.what = "it is lost"}};
     return {.bytes = "decision"};
   }

@@ -68,7 +68,7 @@ std::optional<Instant> Doubts::spares(NodeId node, const Fleet& fleet, Duration 
     case Survivor::kIdle: {
       // With all that hold something the run would lose all that it has learnt.
       const Witnesses all = witnesses(node, fleet);
-      const bool dead = who == Survivor::kIdle && all.quiet > all.hear;
+      const bool dead = who == Survivor::kIdle && all.quiet >= all.hear + 2;
       if (silent.holds && silent.serves && !dead)
         return waits_until(std::min(given_up, silent.last_sign + kAbandoned));
       break;

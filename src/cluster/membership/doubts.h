@@ -9,6 +9,7 @@
 //   them hear than do not is spared: the path to this process alone is broken.
 // - Few fell silent. Where at least two, and at least a third of all elsewhere, are silent together, one is
 //   fenced only once more than half of those that know say that it is quiet for them, too.
+// - No word of a single member ends the lives of all that hold something: it may lie. Two must say it.
 //
 // A member ends by itself when it has been without a coordinator for its patience. After that time nobody is
 // spared. docs/protocols/membership.md, "Deaths".

@@ -141,16 +141,22 @@ TEST_F(DoubtsTest, OthersHearASilentMember) {
   EXPECT_FALSE(spares(2, fleet, 600));
 }
 
-// Claim: a member that holds nothing does not save what a silent member has. It takes over after two minutes,
-// or once its own word says that the other is dead.
+// Claim: members that hold nothing do not save what a silent member has. They take over after two minutes, or
+// once two of them more say that the other is dead than say that it lives. One alone may lie.
 TEST_F(DoubtsTest, AnIdleMemberTakesOverLate) {
-  Doubts::Fleet fleet = fleet_of(2, 1);
-  fleet[NodeId(3)].holds = false;
+  Doubts::Fleet fleet = fleet_of(5, 1);
+  for (const std::uint64_t idle : {3U, 4U, 5U, 6U}) fleet[NodeId(idle)].holds = false;
   EXPECT_EQ(spares(2, fleet), at(120));
   EXPECT_FALSE(spares(2, fleet, 120));
   doubts_.says(NodeId(3), {}, nodes({2}));
+  EXPECT_EQ(spares(2, fleet), at(120)) << "one word";
+  doubts_.says(NodeId(4), {}, nodes({2}));
   EXPECT_FALSE(spares(2, fleet));
-  doubts_.says(NodeId(3), {}, {});
+  doubts_.says(NodeId(5), nodes({2}), {});
+  EXPECT_EQ(spares(2, fleet), at(120)) << "two against one";
+  doubts_.says(NodeId(6), {}, nodes({2}));
+  EXPECT_FALSE(spares(2, fleet));
+  for (const std::uint64_t idle : {3U, 4U, 5U, 6U}) doubts_.says(NodeId(idle), {}, {});
   fleet[NodeId(2)].holds = false;
   EXPECT_FALSE(spares(2, fleet)) << "nothing can be lost";
 }

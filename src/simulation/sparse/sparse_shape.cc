@@ -138,8 +138,7 @@ std::vector<FaultKind> sparse_chaos_kinds() {
   std::vector<FaultKind> kinds{FaultKind::kKill, FaultKind::kKill, FaultKind::kKill, FaultKind::kJoin};
   for (const FaultName& one : kFaults) {
     const bool says_untruth = one.kind == FaultKind::kLie;
-    const bool of_lane = one.kind == FaultKind::kCutLane || one.kind == FaultKind::kResetLane;
-    if (!says_untruth && !of_lane && one.kind != FaultKind::kStop) kinds.push_back(one.kind);
+    if (!says_untruth && one.kind != FaultKind::kStop) kinds.push_back(one.kind);
   }
   return kinds;
 }

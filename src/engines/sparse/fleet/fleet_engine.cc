@@ -61,8 +61,11 @@ void FleetEngine::worked(Instant now) {
   if (life_->bench != at) return prepare(now);
   if (done == FleetTask::kPreparing && !at->job.ok()) return fail(at->job.error(), now);
   if (!at->delivered.ok()) return fail(at->delivered.error(), now);
-  if (!at->taken.ok()) return given_in_vain(now);
   const bool looked = std::exchange(at->looked, std::nullopt).has_value();
+  if (!at->taken.ok()) {
+    if (looked) reach(FleetProbe::kLookedInVain);  // the view changes, and this snapshot with it
+    return given_in_vain(now);
+  }
   computed(done, *at, now);
   if (looked && lives()) store_snapshot(now);
   if (life_ == nullptr) return;
