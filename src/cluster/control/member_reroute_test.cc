@@ -116,6 +116,18 @@ TEST_F(MemberReroute, BulkAlone) {
   EXPECT_TRUE(younger_->all<net::LinkBroken>().empty());
 }
 
+// Claim: a path that is cut takes both lanes. Once the control lane has left it, a bulk lane on which nothing
+// comes follows, and does not wait 10 s for the end of its connection.
+TEST_F(MemberReroute, BulkFollowsControl) {
+  EXPECT_FALSE(out_of_reach_after(5));
+  cut();
+  younger_->send(*older_, host::Lane::kBulk, "late");
+  EXPECT_FALSE(out_of_reach_after(7));
+  EXPECT_TRUE(link().relayed_by.has_value());
+  EXPECT_TRUE(link().lane(host::Lane::kBulk).relayed_by.has_value());
+  EXPECT_EQ(older_->bodies(host::Lane::kBulk), std::vector<std::string>{"late"});
+}
+
 // Claim: a member whose bulk lane is gone, relayed or not, is out of reach once messages have waited for two
 // minutes. Without a message it is not, and it is not as soon as the lane is back.
 TEST_F(MemberReroute, BulkGoneForLong) {
