@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -168,6 +170,31 @@ TEST_F(HostileMemberTest, Garbage) {
     expect_harmless_once({.as = as, .to = To::kCoordinator, .message = message(net::kControlChannel, "\xff")},
                          "garbage for the coordinator");
   }
+}
+
+// Claim: a member that breaks a rule in each of its lives, as soon as it serves, leaves the others their
+// lives and more than half their pace. Its lives come ever later.
+TEST_F(HostileMemberTest, HalfThePaceAtLeast) {
+  std::array<std::uint64_t, 2> steps{};  // with a fourth member that is honest, and with one that is not
+  for (std::size_t hostile = 0; hostile < steps.size(); ++hostile) {
+    begin(net::Sender::kServing);
+    const StepNumber before = step();
+    std::set<Incarnation> lives;
+    for (int tenths = 0; tenths < 600; ++tenths) {
+      fleet_->run_for(0.1);
+      const auto life = fleet_->member(hostile_).life();
+      if (!life || hostile == 0 || !lives.insert(*life).second) continue;
+      net::Links& links = *fleet_->member(hostile_).links();
+      (void)links.send({cluster::kCoordinatorNode, {}}, host::Lane::kControl,
+                       message(net::kControlChannel, "\xff"), fleet_->timeline().now());
+    }
+    steps[hostile] = step().value - before.value;
+    EXPECT_EQ(honest_lives(), lives_);
+    EXPECT_GE(lives.size(), hostile == 1 ? 4U : 0U);
+    honest_.clear();
+    fleet_.reset();
+  }
+  EXPECT_GT(2 * steps[1], steps[0]) << steps[1] << " steps beside a hostile member, " << steps[0] << " else";
 }
 
 // Claim: a member that lies about the breach of a rule fences nobody, whoever serves or joins.
