@@ -342,7 +342,7 @@ void Coordinator::bury(NodeId node, std::string_view why, Instant now) {
   const net::PeerId peer = peer_of(found->second.record);
   outbox_.note("lost", peer, std::string(why));
   watch_.forget(found->second);
-  if (phase() == Phase::kStopping && !found->second.leaves) last_word_ = now + kLastWord;
+  if (changes_.ending() && !found->second.leaves) last_word_ = now + kLastWord;
   // While the store is away no node hears of the life that it asked for, and asks again. Such a life never
   // came.
   if (found->second.began && found->second.here) lives_.ended(node, *found->second.began, now);
@@ -355,7 +355,7 @@ void Coordinator::bury(NodeId node, std::string_view why, Instant now) {
 
 void Coordinator::tick(Instant now) {
   outbox_.set_now(now);
-  const Duration patience = phase() == Phase::kStopping ? kEndingPatience : options_.patience;
+  const Duration patience = changes_.ending() ? kEndingPatience : options_.patience;
   for (const Fencing& one : watch_.due(patience, now)) fence_all(one.nodes, one.why, now);
   books_.tick(now);
   for (const auto& [node, from] : std::map(serve_later_)) {

@@ -57,7 +57,7 @@ class Coordinator {
   using Phase = CoordinatorPhase;
   using Answer = std::function<void(Result<std::string>)>;
 
-  static constexpr Duration kStopTime = Changes::kStopTime;
+  static constexpr Duration kStopTime = RunEnd::kLeaveTime;
   static constexpr Duration kLastWord{
       5'000'000'000};  // a member fenced while the run ends may ask for so long how it ended
   // While the run ends, nobody takes over from a silent member. What it has saved is on its disk.
