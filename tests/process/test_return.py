@@ -164,9 +164,12 @@ class Return(unittest.TestCase):
                 self.stop()
         self.assertEqual(len(self.enrolled()), 2)
 
+    # It lies where the member wrote it, or aside, to be offered.
     def saved_step(self, name):
-        (kept,) = os.listdir(os.path.join(self.path(name), "deliver", "outgoing"))
-        return int(re.fullmatch(r"\d+-step-(\d+)\.\d+\.part", kept)[1])
+        deliver = os.path.join(self.path(name), "deliver")
+        there = os.listdir(deliver) + os.listdir(os.path.join(deliver, "outgoing"))
+        (kept,) = filter(None, (re.fullmatch(r"(?:\d+-)?step-(\d+)\.\d+\.part", file) for file in there))
+        return int(kept[1])
 
     # The last machine is killed. That cannot be told from a lost network before another machine comes. Then the run goes
     # back to its newest checkpoint and no farther. The machine may be another one. It has joined the fleet that is gone,
