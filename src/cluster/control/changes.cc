@@ -33,7 +33,7 @@ std::string too_few(const LedRun& run, const CoordinatorOptions& options) {
   return first && options.waits_for ? options.waits_for(run.view) : std::string();
 }
 
-membership::Stopping record_of(const RunEnd& end) {
+membership::Stopping stopping_record(const RunEnd& end) {
   membership::Stopping stopping;
   stopping.set_reason(end.reason());
   stopping.set_failed(end.failure().has_value());
@@ -380,7 +380,7 @@ void Changes::end_once_installed(const Cause& cause) {
   if (end_.waits()) return;
   reach(ControlProbe::kStopWaits);
   end_.wait(cause.text, cause.now);
-  outbox_.put(put_stopping(record_of(end_)));
+  outbox_.put(put_stopping(stopping_record(end_)));
   outbox_.note("ending", {}, cause.text);
 }
 
@@ -393,7 +393,7 @@ void Changes::end_after_change(const Cause& cause) {
 
 void Changes::end_run(const Cause& cause) {
   end_.tell(cause.text, cause.now);
-  outbox_.put(put_stopping(record_of(end_)));
+  outbox_.put(put_stopping(stopping_record(end_)));
   begin_stop(cause);
 }
 

@@ -13,9 +13,8 @@ namespace gossamer::cluster {
 
 namespace {
 
-using Event = ChangesEvent;
-
-std::string_view words_of(Event event) {
+std::string_view words_of(ChangesEvent event) {
+  using Event = ChangesEvent;
   switch (event) {
     case Event::kTakenUp: return "the store has an epoch that was begun and not installed";
     case Event::kWanted:
