@@ -374,6 +374,11 @@ void Changes::stop(const std::string& reason, Instant now) {
   advance(Event::kStop, {.now = now, .text = reason});
 }
 
+void Changes::stop_unheard(const std::string& reason, Instant now) {
+  const bool settled = phase_ == Phase::kSettled && !run_.holdings.empty();
+  advance(settled ? Event::kStopUnheard : Event::kStop, {.now = now, .text = reason});
+}
+
 // Members come to rest a step apart, and at rest none can agree with another. With the next Install all go on
 // from the same step, and save what they hold after the step that follows.
 void Changes::end_once_installed(const Cause& cause) {

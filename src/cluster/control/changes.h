@@ -63,6 +63,7 @@ enum class ChangesEvent {
   kStop,
   kStopFound,
   kStopDue,
+  kStopUnheard,
 };
 
 class Changes {
@@ -102,6 +103,8 @@ class Changes {
   void want_change(Instant now);  // as soon as it may be
 
   void stop(const std::string& reason, Instant now);
+  // Likewise, while a member of the view is not heard: it may be dead.
+  void stop_unheard(const std::string& reason, Instant now);
   // Begins a rebalancing if one is due and pays.
   void tick(Instant now);
   // A beat, which tells whether the member knows the change, and whether its engine works.

@@ -32,6 +32,7 @@ std::string_view words_of(ChangesEvent event) {
     case Event::kHere: return "a member says `Here`";
     case Event::kIntroduced: return "a member that said `Here` was introduced to the others";
     case Event::kStop: return "the run is told to end, or its engine has failed";
+    case Event::kStopUnheard: return "the run is told to end, and a member of the view is not heard";
     case Event::kStopFound: return "the store says that the run ends";
     case Event::kStopDue: return "the change ended before a run that is to end, or lasts for five minutes";
   }
@@ -82,7 +83,7 @@ struct Changes::Table {
   static constexpr Phase kShort = Phase::kShort;
   static constexpr Phase kStopping = Phase::kStopping;
 
-  static constexpr std::array<Transition, 31> kRows{{
+  static constexpr std::array<Transition, 32> kRows{{
       {kSettled, Event::kTakenUp, kFreezing, kBeginChange, "members may know of that epoch"},
       {kSettled, Event::kWanted, kFreezing, kBeginChange, "nothing else is under way"},
       {kSettled, Event::kWaited, kFreezing, kBeginChange, "its turn has come"},
@@ -94,6 +95,8 @@ struct Changes::Table {
        "draining members wait for nobody any more"},
       {kSettled, Event::kIntroduced, kSettled, kReleaseTheLast, "a link may have lost it"},
       {kSettled, Event::kStop, kStopping, kEndRun, "the next coordinator must know"},
+      {kSettled, Event::kStopUnheard, kSettled, kEndOnceInstalled,
+       "it is fenced or heard within seconds; if it is dead, others have to take its things over first"},
       {kSettled, Event::kStopDue, kStopping, kEndRun, "all go on from the same step"},
       {kSettled, Event::kStopFound, kStopping, kBeginStop, "the coordinator before was told"},
       {kFreezing, Event::kWanted, kFreezing, kLetWait, "members that come or go in order wait for `Install`"},

@@ -110,8 +110,19 @@ void Coordinator::forget_token(const std::string& id) {
 
 void Coordinator::stop(const std::string& reason, Instant now, std::function<void()> durable) {
   outbox_.set_now(now);
-  changes_.stop(reason, now);
+  if (all_heard(now)) {
+    changes_.stop(reason, now);
+  } else {
+    changes_.stop_unheard(reason, now);
+  }
   if (durable) outbox_.then(std::move(durable));
+}
+
+bool Coordinator::all_heard(Instant now) const {
+  return std::ranges::all_of(run_.view.members(), [&](const auto& one) {
+    const auto member = run_.members.find(one.first);
+    return member != run_.members.end() && Watch::is_heard(member->second, now);
+  });
 }
 
 bool Coordinator::stopped() const {
@@ -269,6 +280,8 @@ void Coordinator::beat(LedMember& member, const membership::Beat& said, Instant 
   LedMember* const still = find(peer);
   if (still == nullptr || !applied(*still, said.progress(), now)) return;
   changes_.lost_links(*still, said, now);
+  if (phase() == Phase::kSettled && changes_.ending() && all_heard(now))
+    changes_.stop(changes_.stop_asked().reason(), now);
 }
 
 // A node whose lives end soon would keep all others changing their view.

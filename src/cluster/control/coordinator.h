@@ -133,6 +133,8 @@ class Coordinator {
   [[nodiscard]] const std::optional<MarkLedger>& marks() const { return books_.marks(); }
 
  private:
+  // Whether all members of the view are there.
+  [[nodiscard]] bool all_heard(Instant now) const;
   [[nodiscard]] Leadership leadership() { return {options_, workload_, run_, outbox_}; }
   [[nodiscard]] LedMember* find(net::PeerId peer);
   void on_message(net::PeerId from, const net::Message& message, Instant now);

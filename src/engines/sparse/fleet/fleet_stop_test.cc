@@ -120,6 +120,22 @@ TEST(FleetStop, AMemberIsKilledBeforeTheAgreedStep) {
   EXPECT_LT(lost, 55U) << "some are killed afterwards";
 }
 
+// Claim: a run that is told to end just after a member was killed loses no step, once its connection has
+// closed. What it held is made good before all save.
+TEST(FleetStop, AMemberWasKilledJustBefore) {
+  for (std::uint64_t after = 4; after < 60; ++after) {
+    SCOPED_TRACE(::testing::Message() << after << " x 5 ms");
+    StoppedFleet run(after);
+    run.fleet()->kill("m2");
+    run.run_for(0.005 * static_cast<double>(after));
+    run.fleet()->stop("enough");
+    for (int i = 0; i < 300 && !run.all_gone(); ++i) run.run_for(0.1);
+    EXPECT_TRUE(run.all_gone()) << run.fleet()->log();
+    EXPECT_EQ(run.fleet()->failure(), std::nullopt);
+    EXPECT_EQ(run.resumes_at(), run.reached());
+  }
+}
+
 // Claim: a coordinator that is killed at any moment after it was told to end the run costs no step. The next
 // one ends the run, if the first had written so. It does not matter whether the view was changing.
 TEST(FleetStop, TheCoordinatorIsKilledBeforeTheAgreedStep) {
