@@ -10,6 +10,7 @@ import json
 import os
 import queue
 import random
+import re
 import subprocess
 import threading
 import time
@@ -106,6 +107,14 @@ class Running:
             if line is not None:
                 self.seen.append(line)
         return Finished(status, out, "".join(self.seen))
+
+
+def saved_step(directory):
+    """The step of the one file that a member's directory has for its coordinator: where it was written, or moved aside."""
+    deliver = os.path.join(directory, "deliver")
+    there = os.listdir(deliver) + os.listdir(os.path.join(deliver, "outgoing"))
+    (kept,) = filter(None, (re.fullmatch(r"(?:\d+-)?step-(\d+)\.\d+\.part", file) for file in there))
+    return int(kept[1])
 
 
 def fill_disk(path, room):

@@ -335,10 +335,7 @@ class Machines(test_training.WithData):
         done = self.members["one"].finish()
         self.assertEqual(done.status, 143, done.err)
         self.assertIn("it saves its part here", done.err)
-        (kept,) = os.listdir(self.path("one") + "/deliver/outgoing")
-        found = re.fullmatch(r"\d+-step-(\d+)\.\d+\.part", kept)
-        self.assertIsNotNone(found, kept)
-        saved = int(found[1])
+        saved = program.saved_step(self.path("one"))
         self.assertGreater(saved, 50)
         leader = self.lead("--resume", steps=1_000_000, first=1)
         self.join("one").wait_for_line("what was saved here before")
@@ -381,10 +378,7 @@ class Machines(test_training.WithData):
             done = self.members[name].finish()
             self.assertEqual(done.status, 143, done.err)
             self.assertIn("it saves its part here", done.err)
-            (kept,) = os.listdir(self.path(name) + "/deliver/outgoing")
-            found = re.fullmatch(r"\d+-step-(\d+)\..+", kept)
-            self.assertIsNotNone(found, kept)
-            saved.add(int(found[1]))
+            saved.add(program.saved_step(self.path(name)))
         self.assertEqual(len(saved), 1, saved)
         leader = self.lead("--resume", steps=steps, first=2)
         for name in ("two", "one"):
@@ -400,7 +394,7 @@ class Machines(test_training.WithData):
     def test_killed_after_the_last_step(self):
         steps = 300
         want, want_weights = self.train_alone(steps)
-        for moment in ("all steps are done", "writing the model", "reading test records"):
+        for moment in ("the network is trained", "writing the model", "reading test records"):
             with self.subTest(moment=moment):
                 leader = self.lead(steps=steps, first=2)
                 for name in ("one", "two"):

@@ -91,8 +91,7 @@ class Return(unittest.TestCase):
         return status["step"]
 
     def enrolled(self):
-        with open(self.path("run", "nodes", "coordinator", "events.jsonl"), encoding="utf-8") as file:
-            return [line for line in map(json.loads, file) if line["event"] == "enrolled"]
+        return self.told("enrolled")
 
     def stop(self):
         names = list(self.members)
@@ -150,7 +149,7 @@ class Return(unittest.TestCase):
                 for names in [("one", "two")] if at_once else [("one",), ("two",)]:
                     self.signal(signal.SIGTERM, *names)
                     self.expect_end(143, *names)
-                    saved += [self.saved_step(name) for name in names]
+                    saved += [program.saved_step(self.path(name)) for name in names]
                 self.assertEqual(saved, [saved[0]] * 2)
                 self.assertGreaterEqual(saved[0], step)
                 self.lead("--resume", "--first", "2")
@@ -164,9 +163,55 @@ class Return(unittest.TestCase):
                 self.stop()
         self.assertEqual(len(self.enrolled()), 2)
 
-    def saved_step(self, name):
-        (kept,) = os.listdir(os.path.join(self.path(name), "deliver", "outgoing"))
-        return int(re.fullmatch(r"\d+-step-(\d+)\.\d+\.part", kept)[1])
+    # All leave while nobody leads, and a machine that had no part comes before them. The run waits for those that had one,
+    # says so, and goes on where it was.
+    def test_another_comes_first(self):
+        self.lead("--first", "2")
+        self.join("one", "two")
+        self.wait_for_serving("one", "two")
+        self.wait_for_steps(5)
+        self.leader.signal(signal.SIGKILL)
+        self.leader.finish()
+        self.signal(signal.SIGTERM, "one", "two")
+        self.expect_end(143, "one", "two")
+        saved = program.saved_step(self.path("one"))
+        self.lead("--resume", "--first", "1")
+        self.join("three")
+        self.wait_for("it waits", lambda: "may have steps after 0" in self.status().get("shortage", ""))
+        self.join("one")
+        self.wait_for("it still waits", lambda: f"pieces of step {saved}" in self.status().get("shortage", ""))
+        self.join("two")
+        self.wait_for_serving("one", "three", "two")
+        self.wait_for_steps(saved)
+        self.assertEqual(self.events("waits_for_members")[-1]["step"], saved)
+        self.assertGreater(self.stop(), saved)
+
+    # A member that serves brings a damaged part of a checkpoint, twice. It is fenced with the reason each time, its new life
+    # may go on, and the others notice nothing: no life ends, and no step is lost.
+    def test_a_member_brings_what_is_damaged(self):
+        self.lead("--first", "2")
+        self.join("one", "two")
+        self.wait_for_serving("one", "two")
+        nodes = {member["name"]: member["node"] for member in self.status()["members"]}
+        for times in (1, 2):
+            step = self.wait_for_steps((self.status()["step"] or 0) + 5)
+            path = self.path("one", "deliver", f"step-{step:012}.{nodes['one']}.part")
+            with open(path + ".tmp", "wb") as file:
+                file.write(b"GSMRCKPT" + random.Random(times).randbytes(5000))
+            os.rename(path + ".tmp", path)
+            self.wait_for("it is fenced", lambda: len(self.told("lost")) == times)
+            self.wait_for_serving("one", "two")
+            self.wait_for_steps(step)
+        self.assertEqual([line["node"] for line in self.told("lost")], [nodes["one"]] * 2)
+        for line in self.told("lost"):
+            self.assertIn("step-", line["text"])
+        self.assertEqual(len([line for line in self.told("begun") if line["node"] == nodes["two"]]), 1)
+        self.assertEqual(list(self.checkpoints()), [])
+        self.expect_steps(self.stop())
+
+    def told(self, event):
+        with open(self.path("run", "nodes", "coordinator", "events.jsonl"), encoding="utf-8") as file:
+            return [line for line in map(json.loads, file) if line["event"] == event]
 
     # The last machine is killed. That cannot be told from a lost network before another machine comes. Then the run goes
     # back to its newest checkpoint and no farther. The machine may be another one. It has joined the fleet that is gone,

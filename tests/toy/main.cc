@@ -82,11 +82,11 @@ class Training final : public commands::SectionedTraining {
 
  private:
   [[nodiscard]] Sections sections() const override {
-    Sections sections{.most_bytes = kThings * sizeof(std::uint64_t),
-                      .steps = (numbers_.count() + config_.batch - 1) / config_.batch,
+    Sections sections{.steps = (numbers_.count() + config_.batch - 1) / config_.batch,
                       .data = config_.numbers,
                       .fingerprint = fmt::format("{} {}", config_.numbers, config_.batch)};
-    for (std::uint64_t thing = 0; thing < kThings; ++thing) sections.names.push_back(section_of(thing));
+    for (std::uint64_t thing = 0; thing < kThings; ++thing)
+      sections.all.push_back({section_of(thing), sizeof(std::uint64_t)});
     return sections;
   }
   [[nodiscard]] std::optional<std::uint64_t> thing_of(const std::string& section) const override {

@@ -33,6 +33,14 @@ std::string too_few(const LedRun& run, const CoordinatorOptions& options) {
   return first && options.waits_for ? options.waits_for(run.view) : std::string();
 }
 
+membership::Stopping stopping_record(const RunEnd& end) {
+  membership::Stopping stopping;
+  stopping.set_reason(end.reason());
+  stopping.set_failed(end.failure().has_value());
+  stopping.set_waits(end.waits());
+  return stopping;
+}
+
 }  // namespace
 
 Changes::Changes(const Leadership& leadership, Books& books)
@@ -49,9 +57,13 @@ void Changes::take_up(const std::optional<membership::Stopping>& stopping, Insta
   next_rebalance_ = now + kRebalanceEvery;
   if (stopping) {
     reach(ControlProbe::kStopTakenUp);
-    if (stopping->failed()) failure_ = Error{.what = "the run has failed", .got = stopping->reason()};
+    if (stopping->failed()) end_.fail({.what = "the run has failed", .got = stopping->reason()});
+  }
+  const bool waits = stopping && stopping->waits();
+  if (waits) end_once_installed({.now = now, .text = stopping->reason()});
+  if (stopping && !waits) {
     advance(Event::kStopFound, {.now = now, .text = stopping->reason()});
-  } else if (run_.view.epoch().value > run_.installed.epoch()) {
+  } else if (waits || run_.view.epoch().value > run_.installed.epoch()) {
     reach(ControlProbe::kTakenUpInChange);
     advance(Event::kTakenUp, {.now = now});
   }
@@ -281,23 +293,32 @@ void Changes::decide(const Cause& cause) {
     if (options_.waits_for) next_look_ = now + kLookEvery;
     advance(Event::kTooLittle, {.now = now, .text = std::move(few)});
   } else {
-    const auto placed = placement::place(things_with_copies(workload_, reports_), members_to_place(run_, now),
-                                         current_placement(run_), options_.placement);
-    const bool announced = options_.view_change == ViewChange::kAnnounced && run_.installed.epoch() != 0;
-    if (!placed.ok()) {
-      reach(ControlProbe::kShortOfMemory);
-      advance(Event::kTooLittle, {.now = now, .text = placed.error().message()});
-    } else if (const auto odd = says_too_much(at_rest(), placed->placement)) {
-      contradicting_ = {*odd};
-      return;
-    } else if (announced && placed->change == placement::Change::kNone) {
-      advance(Event::kUnchanged, {.now = now});
-    } else {
-      advance(Event::kPlaced, {.now = now, .placed = &placed->placement});
-    }
+    place(now);
   }
+  if (!contradicting_.empty()) return;
+  if (end_.waits()) return advance(Event::kStopDue, {.now = now, .text = end_.reason()});
   if (phase_ == Phase::kSettled) release_the_leaving(cause);
   if (change_wanted_) advance(Event::kWaited, {.now = now});
+}
+
+// In a run that is to end all keep what they hold, if they can: nothing needs to move before it is saved.
+void Changes::place(Instant now) {
+  const bool stays = end_.waits() && holders_rest(run_, reports_);
+  const auto placed =
+      stays ? Result<placement::Decision>(placement::Decision{.placement = current_placement(run_)})
+            : placement::place(things_with_copies(workload_, reports_), members_to_place(run_, now),
+                               current_placement(run_), options_.placement);
+  const bool announced = options_.view_change == ViewChange::kAnnounced && run_.installed.epoch() != 0;
+  if (!placed.ok()) {
+    reach(ControlProbe::kShortOfMemory);
+    advance(Event::kTooLittle, {.now = now, .text = placed.error().message()});
+  } else if (const auto odd = says_too_much(at_rest(), placed->placement)) {
+    contradicting_ = {*odd};
+  } else if (announced && placed->change == placement::Change::kNone) {
+    advance(Event::kUnchanged, {.now = now});
+  } else {
+    advance(Event::kPlaced, {.now = now, .placed = &placed->placement});
+  }
 }
 
 // The time that the first view waits has an end.
@@ -332,8 +353,8 @@ void Changes::install(const Cause& cause) {
     if (member.told) say_placement(member);
   }
   if (decision.failure) {
-    failure_ = decision.failure;
-    stop(failure_->message(), cause.now);
+    end_.fail(*decision.failure);
+    stop(decision.failure->message(), cause.now);
   }
 }
 
@@ -353,18 +374,36 @@ void Changes::stop(const std::string& reason, Instant now) {
   advance(Event::kStop, {.now = now, .text = reason});
 }
 
+void Changes::stop_unheard(const std::string& reason, Instant now) {
+  const bool settled = phase_ == Phase::kSettled && !run_.holdings.empty();
+  advance(settled ? Event::kStopUnheard : Event::kStop, {.now = now, .text = reason});
+}
+
+// Members come to rest a step apart, and at rest none can agree with another. With the next Install all go on
+// from the same step, and save what they hold after the step that follows.
+void Changes::end_once_installed(const Cause& cause) {
+  if (end_.waits()) return;
+  reach(ControlProbe::kStopWaits);
+  end_.wait(cause.text, cause.now);
+  outbox_.put(put_stopping(stopping_record(end_)));
+  outbox_.note("ending", {}, cause.text);
+}
+
+// Members that rest because something is missing can still save the same step, if all holders are there.
+void Changes::end_after_change(const Cause& cause) {
+  end_once_installed(cause);
+  if (run_.holdings.empty()) return advance(Event::kStopDue, {.now = cause.now, .text = cause.text});
+  begin_change(cause);
+}
+
 void Changes::end_run(const Cause& cause) {
-  membership::Stopping stopping;
-  stopping.set_reason(cause.text);
-  stopping.set_failed(failure_.has_value());
-  outbox_.put(put_stopping(stopping));
+  end_.tell(cause.text, cause.now);
+  outbox_.put(put_stopping(stopping_record(end_)));
   begin_stop(cause);
 }
 
 void Changes::begin_stop(const Cause& cause) {
-  stop_.set_reason(cause.text);
-  stop_.set_failed(failure_.has_value());
-  stop_deadline_ = cause.now + kStopTime;
+  end_.tell(cause.text, cause.now);
   rest_clock_.end();
   outbox_.note("stopping", {}, cause.text);
   for (const auto& [node, member] : run_.members) tell_stop(member);
@@ -375,14 +414,22 @@ void Changes::say_stop(const Cause& cause) {
   tell_stop(*cause.member);
 }
 
+membership::StopAsked Changes::stop_asked() const {
+  membership::StopAsked asked;
+  asked.set_reason(end_.reason());
+  asked.set_failed(end_.failure().has_value());
+  return asked;
+}
+
 void Changes::tell_stop(const LedMember& member) {
   ToMember message;
-  *message.mutable_stop() = stop_;
+  *message.mutable_stop() = stop_asked();
   outbox_.tell(member, std::move(message));
 }
 
 void Changes::tick(Instant now) {
   if (next_look_ && *next_look_ <= now) look_whether_it_waits(now);
+  if (end_.due(now)) advance(Event::kStopDue, {.now = now, .text = end_.reason()});
   if (!next_rebalance_ || *next_rebalance_ > now) return;
   next_rebalance_ = now + kRebalanceEvery;
   advance(Event::kRebalanceDue, {.now = now});
@@ -409,15 +456,9 @@ std::set<NodeId> Changes::take_restless(const RestClock::Hearing& hearing, Insta
   return restless;
 }
 
-bool Changes::take_stop_end(Instant now) {
-  if (!stop_deadline_ || *stop_deadline_ > now) return false;
-  stop_deadline_.reset();
-  return true;
-}
-
 std::optional<Instant> Changes::next_wakeup() const {
   std::optional<Instant> wake;
-  for (const auto& due : {next_rebalance_, next_look_, rest_clock_.next_look(), stop_deadline_}) {
+  for (const auto& due : {next_rebalance_, next_look_, rest_clock_.next_look(), end_.next_wakeup()}) {
     wake = sooner(wake, due);
   }
   return wake;

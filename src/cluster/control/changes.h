@@ -30,6 +30,7 @@
 #include "cluster/control/workload.h"
 #include "cluster/membership/fenced_incarnations.h"
 #include "cluster/membership/rest_clock.h"
+#include "cluster/membership/run_end.h"
 #include "cluster/placement/placement.h"
 
 namespace gossamer::cluster {
@@ -43,14 +44,35 @@ enum class CoordinatorPhase {
 // The word of status, metrics and docs/protocols/membership.md.
 [[nodiscard]] const char* phase_name(CoordinatorPhase phase);
 
+// What happens to the phases; changes_table.cc has it in words.
+enum class ChangesEvent {
+  kTakenUp,
+  kWanted,
+  kWaited,
+  kFenced,
+  kJoiningFenced,
+  kRebalanceDue,
+  kPays,
+  kReport,
+  kAllRest,
+  kTooLittle,
+  kUnchanged,
+  kPlaced,
+  kHere,
+  kIntroduced,
+  kStop,
+  kStopFound,
+  kStopDue,
+  kStopUnheard,
+};
+
 class Changes {
  public:
   using Phase = CoordinatorPhase;
 
   static constexpr Duration kRebalanceEvery{10'000'000'000};
   static constexpr Duration kSettlesIn{30'000'000'000};  // time for new measurements after a change
-  static constexpr Duration kStopTime{600'000'000'000};
-  static constexpr Duration kLossEvery{500'000'000};  // doubling, up to:
+  static constexpr Duration kLossEvery{500'000'000};     // doubling, up to:
   static constexpr Duration kLossForgotten{60'000'000'000};
   static constexpr std::size_t kHistory = 256;
 
@@ -81,6 +103,8 @@ class Changes {
   void want_change(Instant now);  // as soon as it may be
 
   void stop(const std::string& reason, Instant now);
+  // Likewise, while a member of the view is not heard: it may be dead.
+  void stop_unheard(const std::string& reason, Instant now);
   // Begins a rebalancing if one is due and pays.
   void tick(Instant now);
   // A beat, which tells whether the member knows the change, and whether its engine works.
@@ -90,36 +114,21 @@ class Changes {
   // Members of the view whose reports contradict those of the others. The change waits until they are fenced.
   [[nodiscard]] std::set<NodeId> take_contradicting() { return std::exchange(contradicting_, {}); }
   // Whether the time is over in which members leave; true once.
-  [[nodiscard]] bool take_stop_end(Instant now);
+  [[nodiscard]] bool take_stop_end(Instant now) { return end_.take_over(now); }
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
 
   [[nodiscard]] Phase phase() const { return phase_; }
   [[nodiscard]] const std::string& shortage() const { return shortage_; }
-  [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
-  [[nodiscard]] const membership::StopAsked& stop_asked() const { return stop_; }
+  [[nodiscard]] const std::optional<Error>& failure() const { return end_.failure(); }
+  [[nodiscard]] membership::StopAsked stop_asked() const;
+  // Whether the run is told to end. Members may not know yet.
+  [[nodiscard]] bool ending() const { return end_.waits() || phase_ == Phase::kStopping; }
 
   // The table of transitions in Markdown, for people.
   [[nodiscard]] static std::string transitions();
 
  private:
-  enum class Event {
-    kTakenUp,
-    kWanted,
-    kWaited,
-    kFenced,
-    kJoiningFenced,
-    kRebalanceDue,
-    kPays,
-    kReport,
-    kAllRest,
-    kTooLittle,
-    kUnchanged,
-    kPlaced,
-    kHere,
-    kIntroduced,
-    kStop,
-    kStopFound,
-  };
+  using Event = ChangesEvent;
   // What comes with an event.
   struct Cause {
     Instant now;
@@ -127,7 +136,7 @@ class Changes {
     const membership::Here* here = nullptr;        // kHere
     const membership::Frozen* report = nullptr;    // kReport
     const placement::Placement* placed = nullptr;  // kPlaced
-    std::string text = {};                         // kTooLittle: what is missing; kStop, kStopFound: why
+    std::string text = {};                         // kTooLittle: what is missing; kStop..: why
   };
   struct Action {
     void (Changes::*run)(const Cause& cause);
@@ -143,7 +152,6 @@ class Changes {
   };
   struct Table;  // all transitions
 
-  [[nodiscard]] static std::string_view words(Event event);
   [[nodiscard]] const Transition* row(Event event) const;
   void advance(Event event, const Cause& cause);
 
@@ -161,10 +169,13 @@ class Changes {
   void rebalance(const Cause& cause);
   void install_again(const Cause& cause);
   void say_stop(const Cause& cause);
+  void end_once_installed(const Cause& cause);
+  void end_after_change(const Cause& cause);
   void end_run(const Cause& cause);
   void begin_stop(const Cause& cause);
 
   [[nodiscard]] membership::Change next_difference();
+  void place(Instant now);
   [[nodiscard]] bool all_rest() const;
   [[nodiscard]] AtRest at_rest();
   void send_view(LedMember& member, Epoch has);
@@ -179,8 +190,7 @@ class Changes {
   Books& books_;
   Phase phase_ = Phase::kSettled;
   std::string shortage_;
-  std::optional<Error> failure_;
-  membership::StopAsked stop_;
+  RunEnd end_;
   bool change_wanted_ = false;
   bool epoch_reserved_ = false;
   std::vector<FencedIncarnations::Run> fenced_since_;  // since the view's epoch
@@ -190,7 +200,6 @@ class Changes {
   std::optional<Instant> next_rebalance_;
   std::optional<Instant> next_look_;  // whether the first view still waits for others
   RestClock rest_clock_;
-  std::optional<Instant> stop_deadline_;
 };
 
 }  // namespace gossamer::cluster

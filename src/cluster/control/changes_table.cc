@@ -11,17 +11,10 @@
 
 namespace gossamer::cluster {
 
-const char* phase_name(CoordinatorPhase phase) {
-  switch (phase) {
-    case CoordinatorPhase::kSettled: return "settled";
-    case CoordinatorPhase::kFreezing: return "changing";
-    case CoordinatorPhase::kShort: return "short";
-    case CoordinatorPhase::kStopping: return "stopping";
-  }
-  return "";
-}
+namespace {
 
-std::string_view Changes::words(Event event) {
+std::string_view words_of(ChangesEvent event) {
+  using Event = ChangesEvent;
   switch (event) {
     case Event::kTakenUp: return "the store has an epoch that was begun and not installed";
     case Event::kWanted:
@@ -39,7 +32,21 @@ std::string_view Changes::words(Event event) {
     case Event::kHere: return "a member says `Here`";
     case Event::kIntroduced: return "a member that said `Here` was introduced to the others";
     case Event::kStop: return "the run is told to end, or its engine has failed";
+    case Event::kStopUnheard: return "the run is told to end, and a member of the view is not heard";
     case Event::kStopFound: return "the store says that the run ends";
+    case Event::kStopDue: return "the change ended before a run that is to end, or lasts for five minutes";
+  }
+  return "";
+}
+
+}  // namespace
+
+const char* phase_name(CoordinatorPhase phase) {
+  switch (phase) {
+    case CoordinatorPhase::kSettled: return "settled";
+    case CoordinatorPhase::kFreezing: return "changing";
+    case CoordinatorPhase::kShort: return "short";
+    case CoordinatorPhase::kStopping: return "stopping";
   }
   return "";
 }
@@ -64,6 +71,10 @@ struct Changes::Table {
   static constexpr Action kInstallAgain{&Changes::install_again,
                                         "send the last `Install`, if the member lacks it"};
   static constexpr Action kSayStop{&Changes::say_stop, "send `StopAsked` to the member"};
+  static constexpr Action kEndOnceInstalled{&Changes::end_once_installed,
+                                            "persist the end, note that it waits"};
+  static constexpr Action kEndAfterChange{&Changes::end_after_change,
+                                          "persist the end and the next epoch, send `Change`"};
   static constexpr Action kEndRun{&Changes::end_run, "persist the end, send `StopAsked`"};
   static constexpr Action kBeginStop{&Changes::begin_stop, "send `StopAsked`"};
 
@@ -72,7 +83,7 @@ struct Changes::Table {
   static constexpr Phase kShort = Phase::kShort;
   static constexpr Phase kStopping = Phase::kStopping;
 
-  static constexpr std::array<Transition, 28> kRows{{
+  static constexpr std::array<Transition, 32> kRows{{
       {kSettled, Event::kTakenUp, kFreezing, kBeginChange, "members may know of that epoch"},
       {kSettled, Event::kWanted, kFreezing, kBeginChange, "nothing else is under way"},
       {kSettled, Event::kWaited, kFreezing, kBeginChange, "its turn has come"},
@@ -84,6 +95,9 @@ struct Changes::Table {
        "draining members wait for nobody any more"},
       {kSettled, Event::kIntroduced, kSettled, kReleaseTheLast, "a link may have lost it"},
       {kSettled, Event::kStop, kStopping, kEndRun, "the next coordinator must know"},
+      {kSettled, Event::kStopUnheard, kSettled, kEndOnceInstalled,
+       "it is fenced or heard within seconds; if it is dead, others have to take its things over first"},
+      {kSettled, Event::kStopDue, kStopping, kEndRun, "all go on from the same step"},
       {kSettled, Event::kStopFound, kStopping, kBeginStop, "the coordinator before was told"},
       {kFreezing, Event::kWanted, kFreezing, kLetWait, "members that come or go in order wait for `Install`"},
       {kFreezing, Event::kFenced, kFreezing, kBeginAnew, "no member goes on before the last death is known"},
@@ -92,14 +106,16 @@ struct Changes::Table {
       {kFreezing, Event::kTooLittle, kShort, kFallShort, "members rest until another one comes"},
       {kFreezing, Event::kUnchanged, kSettled, kGoOn, "`Change` has told members everything"},
       {kFreezing, Event::kPlaced, kSettled, kInstall, "all members go on from the same step"},
-      {kFreezing, Event::kStop, kStopping, kEndRun, "the next coordinator must know"},
+      {kFreezing, Event::kStop, kFreezing, kEndOnceInstalled, "members at rest may be a step apart"},
+      {kFreezing, Event::kStopDue, kStopping, kEndRun, "a change may never end"},
       {kShort, Event::kWanted, kFreezing, kBeginChange, "the members may suffice now"},
       {kShort, Event::kWaited, kFreezing, kBeginChange, "the members may suffice now"},
       {kShort, Event::kFenced, kFreezing, kBeginChange, "the view may not list it"},
       {kShort, Event::kJoiningFenced, kShort, kReleaseTheLeaving,
        "draining members wait for nobody any more"},
       {kShort, Event::kIntroduced, kShort, kReleaseTheLeaving, "a link may have lost it"},
-      {kShort, Event::kStop, kStopping, kEndRun, "the next coordinator must know"},
+      {kShort, Event::kStop, kFreezing, kEndAfterChange, "members at rest may be a step apart"},
+      {kShort, Event::kStopDue, kStopping, kEndRun, "there is no more to be had"},
       {kStopping, Event::kWanted, kStopping, kLetWait, "the view changes no more"},
       {kStopping, Event::kHere, kStopping, kInstallAgain, "a link may have lost it"},
       {kStopping, Event::kIntroduced, kStopping, kSayStop, "a link may have lost it"},
@@ -133,7 +149,7 @@ void Changes::advance(Event event, const Cause& cause) {
 std::string Changes::transitions() {
   std::string text = "| from | event | to | action | why |\n|---|---|---|---|---|\n";
   for (const Transition& one : Table::kRows) {
-    text += fmt::format("| `{}` | {} | `{}` | {} | {} |\n", phase_name(one.from), words(one.event),
+    text += fmt::format("| `{}` | {} | `{}` | {} | {} |\n", phase_name(one.from), words_of(one.event),
                         phase_name(one.to), one.action.words, one.why);
   }
   return text;

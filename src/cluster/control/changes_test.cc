@@ -27,9 +27,10 @@ class ChangesTest : public ::testing::Test {
     changes_.here(member, {}, {});
     return member;
   }
-  bool rest(const LedMember& member) {
+  bool rest(const LedMember& member, std::uint64_t installed = 0) {
     membership::Frozen said;
     said.set_epoch(around_.run.view.epoch().value);
+    said.set_installed(installed);
     if (!changes_.awaits(peer_of(member.record), said)) return false;
     changes_.rests(member, said, {});
     return true;
@@ -262,6 +263,88 @@ TEST_F(ChangesTest, TheLastAreReleasedAgain) {
   changes_.introduced(last, {});
   around_.store();
   EXPECT_EQ(around_.said(ToMember::kReleased), 1);
+}
+
+// Claim: members hear of the end of a run only after the change that is under way. The end is durable at
+// once, and all keep what they hold. A node that is ready meanwhile does not serve any more.
+TEST_F(ChangesTest, AnEndWaitsForTheInstall) {
+  LedMember& first = come(10);
+  changes_.ready(first, {});
+  EXPECT_TRUE(rest(first));
+  LedMember& second = come(11);
+  changes_.ready(second, {});
+  changes_.stop("enough", {});
+  changes_.stop("once more", {});
+  changes_.ready(come(12), {});
+  around_.store();
+  EXPECT_EQ(changes_.phase(), Phase::kFreezing);
+  EXPECT_TRUE(changes_.ending());
+  EXPECT_EQ(around_.said(ToMember::kStop), 0);
+  EXPECT_TRUE(rest(first, around_.run.installed.epoch()));
+  EXPECT_TRUE(rest(second));
+  around_.store();
+  EXPECT_EQ(changes_.phase(), Phase::kStopping);
+  EXPECT_EQ(changes_.stop_asked().reason(), "enough");
+  EXPECT_EQ(around_.run.installed.epoch(), around_.run.view.epoch().value);
+  EXPECT_EQ(around_.run.view.members().size(), 2u);
+  for (const auto& [thing, node] : around_.run.holdings) EXPECT_EQ(node, NodeId(10));
+  EXPECT_EQ(around_.said(ToMember::kStop), 3);
+}
+
+// Claim: the end of a run waits for a change for five minutes at most.
+TEST_F(ChangesTest, AnEndDoesNotWaitForEver) {
+  one_of_two_rests();
+  changes_.stop("enough", at(10));
+  changes_.tick(at(309));
+  EXPECT_EQ(changes_.phase(), Phase::kFreezing);
+  changes_.tick(at(310));
+  EXPECT_EQ(changes_.phase(), Phase::kStopping);
+  EXPECT_FALSE(changes_.take_stop_end(at(909)));
+  EXPECT_TRUE(changes_.take_stop_end(at(910)));
+}
+
+// Claim: the next coordinator goes on with a change, too, before it tells members of the end.
+TEST_F(ChangesTest, AnEndThatWaitsIsTakenUp) {
+  LedMember& member = around_.add(10, membership::SERVING);
+  membership::Stopping stopping;
+  stopping.set_reason("enough");
+  stopping.set_waits(true);
+  Changes next(around_.shared(), books_);
+  next.take_up(stopping, {});
+  EXPECT_EQ(next.phase(), Phase::kFreezing);
+  EXPECT_TRUE(next.ending());
+  membership::Frozen said;
+  said.set_epoch(around_.run.view.epoch().value);
+  next.rests(member, said, {});
+  EXPECT_EQ(next.phase(), Phase::kStopping);
+  EXPECT_EQ(around_.run.installed.epoch(), around_.run.view.epoch().value);
+}
+
+// Claim: members that rest because something is missing go on from one step before they hear of the end.
+TEST_F(ChangesTest, AnEndWhileSomethingIsMissing) {
+  LedMember& first = come(10);
+  LedMember& second = come(11);
+  first.record.set_memory_bytes(1);
+  second.record.set_memory_bytes(1);
+  changes_.ready(first, {});
+  EXPECT_TRUE(rest(first));
+  changes_.ready(second, {});
+  EXPECT_TRUE(rest(first));
+  EXPECT_TRUE(rest(second));
+  ASSERT_EQ(changes_.phase(), Phase::kSettled);
+  const std::uint64_t before = around_.run.installed.epoch();
+  const HoldingMap held = around_.run.holdings;
+  changes_.drain(first, {});
+  EXPECT_TRUE(rest(first, before));
+  EXPECT_TRUE(rest(second, before));
+  EXPECT_EQ(changes_.phase(), Phase::kShort);
+  changes_.stop("enough", {});
+  EXPECT_EQ(changes_.phase(), Phase::kFreezing);
+  EXPECT_TRUE(rest(first, before));
+  EXPECT_TRUE(rest(second, before));
+  EXPECT_EQ(changes_.phase(), Phase::kStopping);
+  EXPECT_GT(around_.run.installed.epoch(), before);
+  EXPECT_EQ(around_.run.holdings, held);
 }
 
 // Claim: the view of a run that ends changes no more, and every member is asked to leave.

@@ -110,8 +110,19 @@ void Coordinator::forget_token(const std::string& id) {
 
 void Coordinator::stop(const std::string& reason, Instant now, std::function<void()> durable) {
   outbox_.set_now(now);
-  changes_.stop(reason, now);
+  if (all_heard(now)) {
+    changes_.stop(reason, now);
+  } else {
+    changes_.stop_unheard(reason, now);
+  }
   if (durable) outbox_.then(std::move(durable));
+}
+
+bool Coordinator::all_heard(Instant now) const {
+  return std::ranges::all_of(run_.view.members(), [&](const auto& one) {
+    const auto member = run_.members.find(one.first);
+    return member != run_.members.end() && Watch::is_heard(member->second, now);
+  });
 }
 
 bool Coordinator::stopped() const {
@@ -269,6 +280,8 @@ void Coordinator::beat(LedMember& member, const membership::Beat& said, Instant 
   LedMember* const still = find(peer);
   if (still == nullptr || !applied(*still, said.progress(), now)) return;
   changes_.lost_links(*still, said, now);
+  if (phase() == Phase::kSettled && changes_.ending() && all_heard(now))
+    changes_.stop(changes_.stop_asked().reason(), now);
 }
 
 // A node whose lives end soon would keep all others changing their view.
@@ -342,7 +355,7 @@ void Coordinator::bury(NodeId node, std::string_view why, Instant now) {
   const net::PeerId peer = peer_of(found->second.record);
   outbox_.note("lost", peer, std::string(why));
   watch_.forget(found->second);
-  if (phase() == Phase::kStopping && !found->second.leaves) last_word_ = now + kLastWord;
+  if (changes_.ending() && !found->second.leaves) last_word_ = now + kLastWord;
   // While the store is away no node hears of the life that it asked for, and asks again. Such a life never
   // came.
   if (found->second.began && found->second.here) lives_.ended(node, *found->second.began, now);
@@ -355,7 +368,7 @@ void Coordinator::bury(NodeId node, std::string_view why, Instant now) {
 
 void Coordinator::tick(Instant now) {
   outbox_.set_now(now);
-  const Duration patience = phase() == Phase::kStopping ? kEndingPatience : options_.patience;
+  const Duration patience = changes_.ending() ? kEndingPatience : options_.patience;
   for (const Fencing& one : watch_.due(patience, now)) fence_all(one.nodes, one.why, now);
   books_.tick(now);
   for (const auto& [node, from] : std::map(serve_later_)) {

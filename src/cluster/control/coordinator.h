@@ -57,7 +57,7 @@ class Coordinator {
   using Phase = CoordinatorPhase;
   using Answer = std::function<void(Result<std::string>)>;
 
-  static constexpr Duration kStopTime = Changes::kStopTime;
+  static constexpr Duration kStopTime = RunEnd::kLeaveTime;
   static constexpr Duration kLastWord{
       5'000'000'000};  // a member fenced while the run ends may ask for so long how it ended
   // While the run ends, nobody takes over from a silent member. What it has saved is on its disk.
@@ -133,6 +133,8 @@ class Coordinator {
   [[nodiscard]] const std::optional<MarkLedger>& marks() const { return books_.marks(); }
 
  private:
+  // Whether all members of the view are there.
+  [[nodiscard]] bool all_heard(Instant now) const;
   [[nodiscard]] Leadership leadership() { return {options_, workload_, run_, outbox_}; }
   [[nodiscard]] LedMember* find(net::PeerId peer);
   void on_message(net::PeerId from, const net::Message& message, Instant now);

@@ -385,8 +385,11 @@ void Member::leave_now(const std::string& reason, Instant now) {
   say_leave(now);
 }
 
+// Whether there is nobody who could answer.
+bool Member::leaves_alone(Instant now) const { return !stop_ && coordinator_.silence(now) >= kUnheard; }
+
 bool Member::may_leave(Instant now) {
-  if (!options_.told) return true;
+  if (!options_.told || leaves_alone(now)) return true;
   auto& until = leaving_->waits_until;
   const std::uint64_t settled = options_.told().settled;
   if (until && settled > leaving_->settled) until = now + kToldTime;
@@ -395,6 +398,7 @@ bool Member::may_leave(Instant now) {
 }
 
 void Member::say_leave(Instant now) {
+  if (leaves_alone(now)) return end(std::nullopt);
   leaving_->deadline = now + kLeaveTime;
   ToCoordinator said;
   said.mutable_leave()->set_reason(leaving_->reason);

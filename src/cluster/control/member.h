@@ -105,6 +105,8 @@ class Member {
   // A member that leaves by itself waits for its reports as long as one of them is settled within this time.
   // One that was told to stop waits as long as its life lasts.
   static constexpr Duration kToldTime{30'000'000'000};
+  // One that leaves by itself, and has heard no coordinator for so long, waits for nothing: nobody is there.
+  static constexpr Duration kUnheard{10'000'000'000};
 
   Member(Options options, net::Links& links, AskLead ask_lead, Instant now);
 
@@ -176,6 +178,7 @@ class Member {
   void say_here(Instant now);
   void say_beat(Instant now);
   std::uint64_t ask(membership::ToCoordinator request, Instant now);
+  [[nodiscard]] bool leaves_alone(Instant now) const;
   [[nodiscard]] bool may_leave(Instant now);
   void say_leave(Instant now);
   void end(std::optional<Error> error, bool fenced = false);

@@ -89,6 +89,14 @@ class MemberTest : public ::testing::Test {
       process_.member()->tick(now_);
     }
   }
+  // Likewise, and the coordinator is heard meanwhile.
+  void wait_led(double seconds) {
+    Member& own = *process_.member();
+    membership::ToMember seen;
+    seen.mutable_beat_seen();
+    for (int i = 0; i < static_cast<int>(seconds); ++i, wait(1))
+      own.on(net::Arrived{.from = own.coordinator(), .message = pack(seen), .receipt = {}}, now_);
+  }
   // The members that its last beat calls unreachable.
   [[nodiscard]] std::set<std::uint64_t> unreachable() const {
     return {beat_.unreachable().begin(), beat_.unreachable().end()};
@@ -346,15 +354,28 @@ TEST_F(MemberTest, WaitsForItsReportsForATime) {
   answer(kSelf);
   told_ = {.last = 5, .settled = 3};
   process_.member()->leave("done", now_);
-  wait(29);
+  wait_led(29);
   EXPECT_EQ(leaves_, 0U);
   told_.settled = 4;
-  wait(15);
+  wait_led(15);
   process_.member()->leave("done", now_);
-  wait(14);
+  wait_led(14);
   EXPECT_EQ(leaves_, 0U);
-  wait(2);
+  wait_led(2);
   EXPECT_EQ(leaves_, 1U);
+}
+
+// Claim: a member that leaves by itself waits neither for reports nor for an answer once it has heard no
+// coordinator for 10 s.
+TEST_F(MemberTest, LeavesAloneWithoutACoordinator) {
+  answer(kSelf);
+  wait_led(3);
+  told_ = {.last = 5, .settled = 3};
+  process_.member()->leave("done", now_);
+  wait(8.9);
+  EXPECT_FALSE(process_.member()->ended());
+  wait(0.1);
+  EXPECT_TRUE(process_.member()->ended() && leaves_ == 0);
 }
 
 // Claim: leave_now() waits for nothing, also when the member waits already.

@@ -129,6 +129,13 @@ std::string changes_of(const HoldingMap& holdings, const placement::Placement& p
                      told < changes.size() ? ", ..." : "");
 }
 
+bool holders_rest(const LedRun& run, const std::map<NodeId, membership::Frozen>& reports) {
+  return !run.holdings.empty() && std::ranges::all_of(run.holdings, [&](const auto& one) {
+    const auto report = reports.find(one.second);
+    return report != reports.end() && report->second.installed() != 0;
+  });
+}
+
 bool all_drain(const LedRun& run) {
   return run.installed.epoch() != 0 && !run.view.members().empty() &&
          std::ranges::all_of(run.view.members(),

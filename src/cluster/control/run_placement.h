@@ -47,6 +47,8 @@ struct AtRest {
 [[nodiscard]] bool go_on_without(const std::set<NodeId>& nodes, const AtRest& rest,
                                  const placement::Options& options, Instant now);
 
+// Whether each thing has its holder of before among the members that rest, in the same life.
+[[nodiscard]] bool holders_rest(const LedRun& run, const std::map<NodeId, membership::Frozen>& reports);
 // Nobody serves any more, and those that drain have all that the run has learnt.
 [[nodiscard]] bool all_drain(const LedRun& run);
 // The members of the view, for a placement. If all drain, those that hold something keep it until another

@@ -142,6 +142,7 @@ class LedTraining {
     std::uint64_t samples = 1;    // of an epoch
     std::size_t checkpoints = 1;  // whole ones that are kept, >= 1
     double load_seconds = 0;
+    std::string over = "all steps are done";  // why members leave then, for people
     // As in TrainProgress, of all steps: members do not tell it.
     std::optional<std::uint64_t> active_rows = {};
   };

@@ -39,7 +39,7 @@ std::optional<std::string> FleetWatch::over() {
   if (!delivered.ok()) {
     fail(delivered.error());
   } else if (*delivered) {
-    over_ = "all steps are done";
+    over_ = facts_.over;
   } else if (own_ != nullptr) {
     look_at_own();
   }

@@ -43,11 +43,18 @@ Result<void> MemberFiles::begin(const LedConfiguration& told) {
   return {};
 }
 
-Result<std::optional<std::span<const std::byte>>> MemberFiles::at_start(const std::string& section) {
+Result<std::optional<std::span<const std::byte>>> MemberFiles::at_start(const std::string& section,
+                                                                        std::uint64_t bytes) {
   if (told_.start == StepNumber()) return std::optional<std::span<const std::byte>>();
-  const auto bytes = tensors::fleet_section(start_, section, damage_);
-  if (!bytes.ok()) return bytes.error();
-  return std::optional(*bytes);
+  const auto there = tensors::fleet_section(start_, section, damage_);
+  if (!there.ok()) return there.error();
+  if (there->size() == bytes) return std::optional(*there);
+  return Error{.kind = ErrorKind::kBadData,
+               .where = "section " + section,
+               .what = "the checkpoint has another size than the run",
+               .got = fmt::format("{} bytes", there->size()),
+               .expected = fmt::format("{} bytes", bytes),
+               .fix = "look whether all machines run this version"};
 }
 
 tensors::CheckpointInfo MemberFiles::info(StepNumber next) const {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -34,10 +35,11 @@ class MemberFiles {
   [[nodiscard]] std::string path_of(const std::string& name) const;
   // Takes what the lead tells of the run. kBadData where the checkpoint that it begins with cannot be read.
   [[nodiscard]] Result<void> begin(const LedConfiguration& told);
-  // The bytes of a section in that checkpoint; nothing where the run began with step 0. kBadData for a
-  // section that the checkpoint lacks, or has damaged.
+  // A section of so many bytes in that checkpoint; nothing where the run began with step 0. kBadData for a
+  // section that the checkpoint lacks, has damaged, or has in another size.
   // A damaged file in whose place another was read is told.
-  [[nodiscard]] Result<std::optional<std::span<const std::byte>>> at_start(const std::string& section);
+  [[nodiscard]] Result<std::optional<std::span<const std::byte>>> at_start(const std::string& section,
+                                                                           std::uint64_t bytes);
 
   void tell(const MemberReport& report) const { supplied_.tell(report_bytes(report)); }
   // Saves this member's sections before step `next`. A failure costs one checkpoint and is told. The

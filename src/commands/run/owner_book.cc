@@ -17,6 +17,23 @@ constexpr std::size_t kMostFile = std::size_t{64} << 20;
 
 }  // namespace
 
+std::optional<LeadBooks> books_of(const cluster::Coordinator* lead) {
+  if (lead == nullptr) return std::nullopt;
+  std::set<NodeId> heard;
+  for (const cluster::MemberFacts& member : lead->members()) {
+    if (member.link.up && member.record->state() != membership::JOINING)
+      heard.insert(NodeId(member.record->node()));
+  }
+  return LeadBooks{.view = lead->view(),
+                   .holdings = lead->holdings(),
+                   .decision = lead->decision(),
+                   .marks = lead->marks(),
+                   .installed = lead->installed(),
+                   .ends = lead->phase() == cluster::Coordinator::Phase::kStopping,
+                   .failed = lead->failure().has_value(),
+                   .heard = std::move(heard)};
+}
+
 // A file that cannot be read is of no use, and no harm: a member that brings a part from before is refused.
 OwnerBook::OwnerBook(host::Disk& disk, const LedTraining& training, std::string path)
     : disk_(disk),
@@ -26,6 +43,14 @@ OwnerBook::OwnerBook(host::Disk& disk, const LedTraining& training, std::string 
       aside_([](const std::function<void()>& work, const auto&) { work(); }) {
   const auto text = host::read_text(disk_, path_, kMostFile);
   if (!text.ok() || !book_.ParseFromString(*text)) book_.Clear();
+  if (!book_.settled()) unheard_ = last_owners();
+}
+
+void OwnerBook::settle() {
+  unheard_.clear();
+  if (book_.installs().empty() || book_.settled()) return;
+  book_.set_settled(true);
+  static_cast<void>(host::replace_file(disk_, path_, book_.SerializeAsString()));
 }
 
 void OwnerBook::look(const std::optional<LeadBooks>& books) {
@@ -33,8 +58,9 @@ void OwnerBook::look(const std::optional<LeadBooks>& books) {
   if (!books) return;
   books_.emplace(*books);
   if (books_->marks) committed_ = books_->marks->committed();
-  // Nobody works by a view that is installed as the run ends: a part of it was lost.
-  const bool last = books_->ends && !book_.installs().empty();
+  for (const NodeId node : books_->heard) unheard_.erase(node);
+  // Nobody works by a view that ends the run, as a part of it was lost.
+  const bool last = books_->failed && !book_.installs().empty();
   if (books_->installed != Epoch() && books_->installed != noted_ && !last) note_install();
 }
 
@@ -55,6 +81,8 @@ void OwnerBook::note_install() {
   for (auto& [node, owner] : owners) *install.add_owners() = std::move(owner);
   auto& installs = *book_.mutable_installs();
   if (!installs.empty() && installs.rbegin()->SerializeAsString() == install.SerializeAsString()) return;
+  unheard_.clear();
+  book_.set_settled(false);
   *installs.Add() = std::move(install);
   while (installs.size() > 1 &&
          (static_cast<std::size_t>(installs.size()) > kMostInstalls || book_.ByteSizeLong() > kMostBytes)) {

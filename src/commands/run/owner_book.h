@@ -23,6 +23,7 @@
 
 #include "base/ids.h"
 #include "cluster/control/books.h"
+#include "cluster/control/coordinator.h"
 #include "cluster/control/records.h"
 #include "cluster/control/view.h"
 #include "commands/engine/training.h"
@@ -39,8 +40,13 @@ struct LeadBooks {
   const std::string& decision;  // for the view that is installed
   const std::optional<cluster::MarkLedger>& marks;
   Epoch installed;
-  bool ends = false;  // members are told to leave
+  bool ends = false;            // members are told to leave
+  bool failed = false;          // the view that is installed ends the run: a part was lost
+  std::set<NodeId> heard = {};  // members of the view that are there
 };
+
+// Null: there are none.
+[[nodiscard]] std::optional<LeadBooks> books_of(const cluster::Coordinator* lead);
 
 class OwnerBook final : public node::DeliveryRules {
  public:
@@ -63,6 +69,11 @@ class OwnerBook final : public node::DeliveryRules {
   [[nodiscard]] bool never_owned(NodeId node) const { return !owns(node) && !book_.forgot(); }
   // Nodes that owned something by the last view.
   [[nodiscard]] std::set<NodeId> last_owners() const;
+  // Those of them that no lead has heard since this one took the fleet up. They may have trained on while
+  // nobody led, and left with newer steps than any checkpoint. None, once the fleet has gone on without them.
+  [[nodiscard]] const std::set<NodeId>& unheard() const { return unheard_; }
+  // The fleet of the last view has ended, and its steps are in checkpoints or lost.
+  void settle();
   // Whether a member of one of the last views has that name.
   [[nodiscard]] bool knows_name(std::string_view name) const;
   // All steps before it are done by the marks. Nothing: there are no marks, or they are not known yet.
@@ -89,6 +100,7 @@ class OwnerBook final : public node::DeliveryRules {
   node::Aside aside_;
   Epoch noted_;
   std::optional<StepNumber> committed_;
+  std::set<NodeId> unheard_;
   wire::OwnerBook book_;
 };
 

@@ -70,15 +70,17 @@ class OwnerBookTest : public ::testing::Test {
     for (std::size_t thing = 0; thing < nodes.size(); ++thing)
       holdings_[placement::ThingId(thing)] = NodeId(nodes[thing]);
     decision_ = "decision " + std::to_string(epoch_);
-    look(ends_);
+    look();
   }
-  void look(bool ends = false) {
+  void look() {
     book_->look(LeadBooks{.view = view_,
                           .holdings = holdings_,
                           .decision = decision_,
                           .marks = marks_,
                           .installed = Epoch(epoch_),
-                          .ends = ends});
+                          .ends = ends_ || failed_,
+                          .failed = failed_,
+                          .heard = heard_});
   }
   void mark(std::uint64_t track, std::uint64_t node, std::uint64_t step) {
     static_cast<void>(marks_->applied(
@@ -98,6 +100,8 @@ class OwnerBookTest : public ::testing::Test {
   NamedRun run_;
   std::uint64_t epoch_ = 0;
   bool ends_ = false;
+  bool failed_ = false;
+  std::set<NodeId> heard_;
   cluster::View view_;
   cluster::HoldingMap holdings_;
   std::string decision_;
@@ -142,7 +146,8 @@ TEST_F(OwnerBookTest, NothingIsTakenEarly) {
 TEST_F(OwnerBookTest, TheEndDoesNotWaitForMarks) {
   mark(0, 2, 50);
   EXPECT_EQ(judged(2, "c-2-50"), "early");
-  look(true);
+  ends_ = true;
+  look();
   EXPECT_EQ(judged(2, "c-2-50"), "c-2-50");
   EXPECT_EQ(judged(2, "c-2-60"), "contradicts");
   EXPECT_EQ(judged(3, "c-3-50"), "early") << "it has said nothing";
@@ -199,8 +204,9 @@ TEST_F(OwnerBookTest, ChecksWhatWasOwned) {
   EXPECT_EQ(owned(2), std::vector<std::string>());
 }
 
-// The owners by the last view are those by which members worked. A view that comes with the end of the run,
-// because a part was lost, has none. Members that hold nothing are no owners.
+// The owners by the last view are those by which members worked, also if it comes with the end of the run:
+// they save by it. A view that ends the run because a part was lost has none. Members that hold nothing are
+// no owners.
 TEST_F(OwnerBookTest, TheLastOwners) {
   EXPECT_EQ(book_->last_owners(), (std::set<NodeId>{NodeId(2), NodeId(3)}));
   install({4});
@@ -209,11 +215,47 @@ TEST_F(OwnerBookTest, TheLastOwners) {
   EXPECT_EQ(book_->last_owners(), std::set<NodeId>());
   install({2, 3});
   ends_ = true;
+  install({2, 4});
+  EXPECT_EQ(book_->last_owners(), (std::set<NodeId>{NodeId(2), NodeId(4)}));
+  failed_ = true;
   install({3});
-  EXPECT_EQ(book_->last_owners(), (std::set<NodeId>{NodeId(2), NodeId(3)}));
+  EXPECT_EQ(book_->last_owners(), (std::set<NodeId>{NodeId(2), NodeId(4)}));
   book_ = std::make_unique<OwnerBook>(disk_, run_, "/run/nodes/none");
-  look(true);
+  look();
   EXPECT_EQ(book_->last_owners(), std::set<NodeId>{NodeId(3)}) << "the store is all that it has";
+}
+
+// Owners that no lead has heard since this one took the fleet up may have newer steps: until they are heard,
+// the fleet goes on without them, or it has ended for good. The next lead knows which of these it was.
+TEST_F(OwnerBookTest, OwnersThatNobodyHeard) {
+  const std::set<NodeId> both{NodeId(2), NodeId(3)};
+  EXPECT_EQ(book_->unheard(), std::set<NodeId>()) << "this lead has given them their parts";
+  const auto next_lead = [this] {
+    book_ = std::make_unique<OwnerBook>(disk_, run_, kBook);
+    look();
+  };
+  next_lead();
+  EXPECT_EQ(book_->unheard(), both);
+  next_lead();
+  heard_ = {NodeId(3)};
+  look();
+  heard_ = {};
+  look();
+  EXPECT_EQ(book_->unheard(), std::set<NodeId>{NodeId(2)});
+  install({3, 4});
+  EXPECT_EQ(book_->unheard(), std::set<NodeId>());
+  next_lead();
+  failed_ = true;
+  install({5});
+  EXPECT_EQ(book_->unheard(), (std::set<NodeId>{NodeId(3), NodeId(4)})) << "a view that ends the run";
+  failed_ = false;
+  book_->settle();
+  EXPECT_EQ(book_->unheard(), std::set<NodeId>());
+  book_ = std::make_unique<OwnerBook>(disk_, run_, kBook);
+  EXPECT_EQ(book_->unheard(), std::set<NodeId>());
+  install({3});
+  book_ = std::make_unique<OwnerBook>(disk_, run_, kBook);
+  EXPECT_EQ(book_->unheard(), std::set<NodeId>{NodeId(3)});
 }
 
 // A member that is more views behind than the book has is not to be blamed: it may have owned what it brings.

@@ -7,14 +7,17 @@ namespace gossamer::commands {
 
 std::string ReturnWatch::waits(const Facts& facts, Instant now) {
   came_.insert(facts.serving.begin(), facts.serving.end());
-  if (!facts.unfinished) return {};
   std::string missing;
-  for (const NodeId node : facts.owners) {
+  for (const NodeId node : facts.unfinished ? facts.owners : facts.unheard) {
     if (!came_.contains(node)) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", node.value);
   }
   if (missing.empty()) return {};
   if (!since_) since_ = now;
   if (now - *since_ >= kPatience) return {};
+  if (!facts.unfinished) {
+    return fmt::format("node {} may have steps after {}; after ten minutes the run goes on from there",
+                       missing, facts.start.value);
+  }
   return fmt::format(
       "pieces of step {} are missing, which node {} may have; after ten minutes the run goes on from step {}",
       facts.unfinished->value, missing, facts.start.value);

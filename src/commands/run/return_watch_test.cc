@@ -38,6 +38,23 @@ TEST(ReturnWatch, WaitsTenMinutes) {
   EXPECT_EQ(watch.waits(back({NodeId(2)}), minutes(510)), "");
 }
 
+// A machine that owned nothing comes first: the fleet waits for the owners that no lead has heard since they
+// were alone, before a piece of a newer step is there. One of them that has brought nothing has none.
+TEST(ReturnWatch, WaitsForUnheardOwners) {
+  ReturnWatch watch;
+  ReturnWatch::Facts facts = back({NodeId(9)});
+  facts.unfinished.reset();
+  facts.unheard = {NodeId(2), NodeId(4)};
+  EXPECT_EQ(watch.waits(facts, minutes(1)),
+            "node 2, 4 may have steps after 100; after ten minutes the run goes on from there");
+  facts.serving = {NodeId(2)};
+  EXPECT_THAT(watch.waits(facts, minutes(2)), HasSubstr("node 4 may"));
+  facts.unfinished = StepNumber(120);
+  EXPECT_THAT(watch.waits(facts, minutes(3)), HasSubstr("which node 3, 4 may"));
+  facts.serving = {NodeId(3), NodeId(4)};
+  EXPECT_EQ(watch.waits(facts, minutes(4)), "");
+}
+
 // Without a piece of a newer step there is nothing to wait for.
 TEST(ReturnWatch, WaitsForNothing) {
   ReturnWatch watch;

@@ -95,16 +95,6 @@ Result<bool> take_if_there(LedTraining& training, std::size_t members) {
   return taken.error().kind == ErrorKind::kBadData ? Result<bool>(false) : taken.error();
 }
 
-std::optional<LeadBooks> books_of(const cluster::Coordinator* lead) {
-  if (lead == nullptr) return std::nullopt;
-  return LeadBooks{.view = lead->view(),
-                   .holdings = lead->holdings(),
-                   .decision = lead->decision(),
-                   .marks = lead->marks(),
-                   .installed = lead->installed(),
-                   .ends = lead->phase() == cluster::Coordinator::Phase::kStopping};
-}
-
 }  // namespace
 
 std::size_t RunLead::members_in_mind() const { return options_.own ? options_.own->nodes : kMembersInMind; }
@@ -189,6 +179,7 @@ Result<DoneSteps> RunLead::lead_fleets(node::CoordinatorOptions options, StepNum
                                        LedTraining& training, const engine::TrainHooks& hooks) {
   first_ = {.at = host_.clock.now(), .from = began_with(training, start)};
   owners_ = std::make_unique<OwnerBook>(host_.disk, training, node::lead_directory(paths_.root) + "/owners");
+  if (options.anew) owners_->settle();
   for (;;) {
     auto done = lead_from(options, start, training, hooks);
     if (!done.ok()) return done.error();
@@ -202,12 +193,16 @@ Result<DoneSteps> RunLead::lead_fleets(node::CoordinatorOptions options, StepNum
     if (!found.ok()) return found.error();
     if (found->trained) return take_trained(training, hooks);
     start = found->from.next_step;
+    if (owners_->unheard().empty()) owners_->settle();
     if (auto made = begin_anew({.file = {}, .start = start, .has_authority = true}); !made.ok())
       return made.error();
     const std::uint64_t lost = told_steps_ - std::min(told_steps_, start.value);
     if (unfinished_ && *unfinished_ > start) {
       host_.say(fmt::format("the run waits for members: those of before may bring what step {} lacks",
                             unfinished_->value));
+    } else if (!owners_->unheard().empty()) {
+      host_.say(
+          fmt::format("the run waits for members: those of before may bring steps after {}", start.value));
     } else {
       host_.say(fmt::format("the run waits for members, and goes on at step {}{}", start.value,
                             lost > 0 ? fmt::format(": {} steps are done anew", lost) : ""));
@@ -408,8 +403,12 @@ std::string RunLead::waits_for(ReturnWatch& returns, const cluster::View& view, 
   ReturnWatch::Facts facts{.start = watch.start(),
                            .unfinished = watch.unfinished_checkpoint(),
                            .owners = owners_->last_owners(),
+                           .unheard = owners_->unheard(),
                            .serving = {}};
-  for (const NodeId node : view.expelled()) facts.owners.erase(node);
+  for (const NodeId node : view.expelled()) {
+    facts.owners.erase(node);
+    facts.unheard.erase(node);
+  }
   for (const auto& [node, record] : view.members()) facts.serving.insert(node);
   return options_.own ? std::string() : returns.waits(facts, host_.clock.now());
 }

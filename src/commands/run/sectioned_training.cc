@@ -39,6 +39,15 @@ bool has_section(const std::vector<tensors::CheckpointFile>& files, const std::s
   return std::ranges::any_of(files, [&](const auto& file) { return file.size_of(name).has_value(); });
 }
 
+Error wrong_size(const std::string& section, std::uint64_t got, std::uint64_t expected) {
+  return {.kind = ErrorKind::kBadData,
+          .where = "section " + section,
+          .what = "its size is another than the run's",
+          .got = fmt::format("{} bytes", got),
+          .expected = fmt::format("{} bytes", expected),
+          .fix = "look whether all machines run this version"};
+}
+
 }  // namespace
 
 SectionedTraining::SectionedTraining(const TrainingPlace& place, std::string engine,
@@ -129,14 +138,17 @@ Result<SectionedTraining::Whole> SectionedTraining::whole(const std::string& dir
   auto found = tensors::open_fleet_files(host_.disk, directory, own.fingerprint, step, events);
   if (!found.ok() || !found->has_value()) return found;
   const auto& files = (*found)->files;
-  const bool all = std::ranges::all_of(own.names, [&](const auto& name) { return has_section(files, name); });
+  const bool all =
+      std::ranges::all_of(own.all, [&](const Section& one) { return has_section(files, one.name); });
   return all ? std::move(found) : Whole();
 }
 
 Result<void> SectionedTraining::verify(const std::vector<tensors::CheckpointFile>& files,
                                        EventSink events) const {
-  for (const std::string& name : sections().names) {
-    if (auto bytes = tensors::fleet_section(files, name, events); !bytes.ok()) return bytes.error();
+  for (const Section& one : sections().all) {
+    const auto bytes = tensors::fleet_section(files, one.name, events);
+    if (!bytes.ok()) return bytes.error();
+    if (bytes->size() != one.bytes) return wrong_size(one.name, bytes->size(), one.bytes);
   }
   return {};
 }
@@ -159,8 +171,9 @@ Result<Led> SectionedTraining::lead(const FleetWanted& wanted) {
   const Sections own = sections();
   if (auto made = host_.disk.make_directories(paths_.cache()); !made.ok()) return made.error();
   Led led = workload(wanted.start);
-  led.supply = node::Supply{
-      .directory = paths_.cache(), .deliver = paths_.parts(), .most_bytes = own.most_bytes + kHeaderRoom};
+  led.supply =
+      node::Supply{.directory = paths_.cache(), .deliver = paths_.parts(), .most_bytes = kHeaderRoom};
+  for (const Section& one : own.all) led.supply->most_bytes += one.bytes;
   if (auto added = supply(*led.supply); !added.ok()) return added.error();
   if (!wanted.one_machine && wanted.start > StepNumber()) {
     const auto files = tensors::list_fleet_files(host_.disk, paths_.checkpoints());
@@ -191,9 +204,13 @@ std::optional<LedTraining::DeliveredFile> SectionedTraining::read_delivered(std:
 
 Result<void> SectionedTraining::check_delivered(const std::string& path, const DeliveredFile& file,
                                                 std::span<const Owned> owned) const {
-  const auto may_have = [&](const std::string& name, std::uint64_t) {
+  const std::vector<Section> all = sections().all;
+  const auto may_have = [&](const std::string& name, std::uint64_t bytes) {
     const auto thing = thing_of(name);
-    return thing && std::ranges::any_of(owned, [&](const Owned& one) { return one.things.contains(*thing); });
+    const bool is_one =
+        std::ranges::any_of(all, [&](const Section& one) { return one.name == name && one.bytes == bytes; });
+    return thing && is_one &&
+           std::ranges::any_of(owned, [&](const Owned& one) { return one.things.contains(*thing); });
   };
   return tensors::check_fleet_file(host_.disk, path,
                                    {.step = file.step, .fingerprint = sections().fingerprint}, may_have);

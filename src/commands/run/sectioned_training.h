@@ -2,8 +2,8 @@
 //
 // SectionedTraining: the base of a training whose steps members do, and whose state is named sections, of
 // which each member has some. Members write their sections with MemberFiles (member_files.h). A checkpoint is
-// whole, and a result delivered, when its files together have all sections. Checksums are verified before a
-// run goes on from a checkpoint, and before a result is taken.
+// whole, and a result delivered, when its files together have all sections. Checksums and sizes are verified
+// before a run goes on from a checkpoint, and before a result is taken.
 //
 // Thread rule: the thread that owns the Compute.
 #pragma once
@@ -53,13 +53,16 @@ class SectionedTraining : public Training, public LedTraining {
   // Reads the data, and derives what the config leaves open.
   [[nodiscard]] virtual Result<void> load() = 0;
   // What follows from data and config, after load().
+  struct Section {
+    std::string name;
+    std::uint64_t bytes;
+  };
   struct Sections {
-    std::vector<std::string> names = {};
-    std::uint64_t most_bytes = 0;  // of all together
-    std::uint64_t steps = 0;       // of the run, >= 1
-    std::string data = {};         // where the data are, for people
-    std::string fingerprint;       // of everything that shapes the result
-    std::size_t checkpoints = 2;   // that are kept. With one, a damaged file would cost the whole run
+    std::vector<Section> all = {};
+    std::uint64_t steps = 0;      // of the run, >= 1
+    std::string data = {};        // where the data are, for people
+    std::string fingerprint;      // of everything that shapes the result
+    std::size_t checkpoints = 2;  // that are kept. With one, a damaged file would cost the whole run
   };
   [[nodiscard]] virtual Sections sections() const = 0;
   // The thing whose holder has the section; nothing for no section of the run. Any thread, after load().
@@ -71,7 +74,7 @@ class SectionedTraining : public Training, public LedTraining {
 
   [[nodiscard]] const run::NodeHost& host() const { return host_; }
   [[nodiscard]] const run::RunPaths& paths() const { return paths_; }
-  // A section of the delivered result. Requires that the result was taken.
+  // A section of the delivered result, of the size that sections() has. Requires that the result was taken.
   [[nodiscard]] Result<std::span<const std::byte>> result(const std::string& section) const;
 
  private:

@@ -47,7 +47,7 @@ class TwoSections final : public SectionedTraining {
  private:
   Result<void> load() override { return {}; }
   [[nodiscard]] Sections sections() const override {
-    return {.names = {"a", "b"}, .most_bytes = 8, .steps = steps_, .data = "numbers.txt", .fingerprint = "f"};
+    return {.all = {{"a", 4}, {"b", 4}}, .steps = steps_, .data = "numbers.txt", .fingerprint = "f"};
   }
   [[nodiscard]] std::optional<std::uint64_t> thing_of(const std::string& section) const override {
     return section == "a"   ? std::optional<std::uint64_t>(0)
@@ -114,7 +114,7 @@ class SectionedTrainingTest : public ::testing::Test {
     return steps;
   }
   [[nodiscard]] static std::string text_at_start(MemberFiles& files, const std::string& section) {
-    const auto bytes = files.at_start(section);
+    const auto bytes = files.at_start(section, 4);
     if (!bytes.ok()) return bytes.error().message();
     return bytes->has_value() ? std::string(reinterpret_cast<const char*>((*bytes)->data()), (*bytes)->size())
                               : "none";
@@ -158,8 +158,8 @@ TEST_F(SectionedTrainingTest, BeginsWithTheNewestWholeCheckpoint) {
   EXPECT_THAT(again->supply->files, IsEmpty());
   MemberFiles third = member(3, *again);
   EXPECT_EQ(text_at_start(third, "b"), "1234");
-  EXPECT_EQ(member(3, *again).at_start("c").error().kind, ErrorKind::kBadData);
-  EXPECT_FALSE(member(3, *led).at_start("b")->has_value());
+  EXPECT_EQ(member(3, *again).at_start("c", 4).error().kind, ErrorKind::kBadData);
+  EXPECT_FALSE(member(3, *led).at_start("b", 4)->has_value());
 }
 
 // A damaged section is no section. It is told, and the run goes on from the checkpoint before, whose sections
@@ -189,7 +189,7 @@ TEST_F(SectionedTrainingTest, MembersBeginWithNoDamagedCheckpoint) {
   damage("step-000000000004.2.part");
   MemberFiles first = member(1, *led);
   EXPECT_EQ(text_at_start(first, "a"), "wxyz");
-  EXPECT_EQ(member(1, *led).at_start("b").error().kind, ErrorKind::kBadData);
+  EXPECT_EQ(member(1, *led).at_start("b", 4).error().kind, ErrorKind::kBadData);
   ASSERT_TRUE(machine_.disk.remove_all(paths_.checkpoints()).ok());
   MemberFiles files(machine_.disk, {.supply = *led->supply}, NodeId(1));
   const auto begun = files.begin(*read_led_configuration(led->configuration));
@@ -295,6 +295,35 @@ TEST_F(SectionedTrainingTest, ADamagedResultIsNone) {
   const auto taken = training.take_delivered();
   ASSERT_FALSE(taken.ok());
   EXPECT_EQ(taken.error().kind, ErrorKind::kBadData);
+  EXPECT_EQ(training.parts(), 0U);
+}
+
+// A section of another size is none, however sound its checksum is: in a checkpoint, in a result, and in what
+// a member delivers.
+TEST_F(SectionedTrainingTest, SectionsHaveTheirSizes) {
+  TwoSections training(place(), LeadOptions());
+  save_both(training, {4, 8});
+  auto led = training.lead({.members = 2, .one_machine = true, .start = {}});
+  EXPECT_EQ(led->supply->most_bytes, 8U + (1U << 20));
+  std::array<char, 3> shorter{'x', 'y', 'z'};
+  const std::array wrong{tensors::NamedTensor{"b", std::as_writable_bytes(std::span(shorter))}};
+  member(2, *led).save(StepNumber(8), wrong);
+  EXPECT_EQ(training.find_start(note_)->from.next_step, StepNumber(4));
+  auto began = training.lead({.members = 2, .one_machine = true, .start = StepNumber(4)});
+  MemberFiles begins = member(2, *began);
+  EXPECT_TRUE(begins.at_start("b", 4).ok());
+  EXPECT_EQ(begins.at_start("b", 3).error().kind, ErrorKind::kBadData);
+  member(2, *led).save(StepNumber(12), wrong);
+  const auto file = training.read_delivered("step-000000000012.2.part");
+  const LedTraining::Owned owned{.things = {0, 1}, .decision = {}};
+  const auto checked =
+      training.check_delivered(paths_.checkpoints() + "/step-000000000012.2.part", *file, {&owned, 1});
+  ASSERT_FALSE(checked.ok());
+  EXPECT_EQ(checked.error().kind, ErrorKind::kBadData);
+  ASSERT_TRUE(member(1, *led).deliver(section("a", first_)).ok());
+  ASSERT_TRUE(member(2, *led).deliver(wrong).ok());
+  EXPECT_TRUE(*training.delivered(2));
+  EXPECT_FALSE(training.take_delivered().ok());
   EXPECT_EQ(training.parts(), 0U);
 }
 

@@ -66,6 +66,7 @@ LedTraining::Facts SparseLed::led_facts() const {
           .samples = in_.schema.size(),
           .checkpoints = in_.config.checkpoint.keep,
           .load_seconds = in_.load_seconds,
+          .over = "the network is trained",
           .active_rows = 0};
 }
 

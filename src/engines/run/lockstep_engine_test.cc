@@ -123,6 +123,32 @@ TEST_F(LockstepEngineTest, StoppedMembersSaveTheSameStep) {
   }
 }
 
+// Claim: a run that is told to end at any moment of a change of its view saves the same step at all members,
+// too.
+TEST_F(LockstepEngineTest, StoppedWhileTheViewChanges) {
+  for (std::uint64_t after = 0; after < 40; ++after) {
+    SCOPED_TRACE(::testing::Message() << after << " x 3 ms");
+    begin(3, {.pause = from_milliseconds(2)}, after);
+    fleet_->internet().set_path("c1", "m1", {.delay = from_milliseconds(25)});
+    const Epoch before = fleet_->durable().begun();
+    fleet_->member(after % 2 == 0 ? "m2" : "m3").drain("it was told to");
+    while (fleet_->durable().begun() == before) fleet_->run_for(0.001);
+    fleet_->run_for(0.003 * static_cast<double>(after));
+    fleet_->stop("enough");
+    fleet_->run_for(15);
+    EXPECT_TRUE(all_done()) << fleet_->log();
+    EXPECT_EQ(fleet_->failure(), std::nullopt);
+    std::set<StepNumber> saved;
+    std::size_t held = 0;
+    for (const auto& [machine, member] : fleet_->members()) {
+      saved.insert(engine(machine).saved().begin(), engine(machine).saved().end());
+      held += engine(machine).saved().empty() ? 0 : engine(machine).held();
+    }
+    EXPECT_EQ(saved.size(), 1U);
+    EXPECT_EQ(held, kThings);
+  }
+}
+
 // Claim: members that are all told to leave, at once or one after the other, lose no step. Those that are the
 // last save before the same step, which no member has gone beyond, all that there is between them.
 TEST_F(LockstepEngineTest, TheLastToLeaveSaveTheSameStep) {

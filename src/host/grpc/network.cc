@@ -49,6 +49,10 @@ constexpr const char* kDecompression = "grpc.per_message_decompression";
 constexpr const char* kWriteBuffer = "grpc.http2.write_buffer_size";
 constexpr int kGatheredBytes = 256 << 10;
 
+// When calls are cancelled as a server ends. gRPC takes times before 1970, as of time_point::min(), for
+// never.
+constexpr std::chrono::system_clock::time_point kAtOnce{};
+
 std::string method_of(Lane lane) { return fmt::format("/gossamer.Link/{}", name(lane)); }
 
 class GrpcNetwork final : public RenewableNetwork {
@@ -187,8 +191,7 @@ GrpcNetwork::~GrpcNetwork() {
   if (door_ != nullptr) door_->end();
   retiring_.reset();  // waits
   for (const auto& port : ports_) {
-    for (const Listener& listener : port->servers)
-      listener.server->Shutdown(std::chrono::system_clock::time_point::min());
+    for (const Listener& listener : port->servers) listener.server->Shutdown(kAtOnce);
   }
   {
     std::unique_lock lock(mutex_);
@@ -301,7 +304,7 @@ void GrpcNetwork::retire(Listener listener) {
   if (retiring_ == nullptr) retiring_ = std::make_unique<SerialThread>();
   // A function can be copied, and a server cannot.
   retiring_->give([old = std::make_shared<Listener>(std::move(listener))] {
-    old->server->Shutdown(std::chrono::system_clock::time_point::min());
+    old->server->Shutdown(kAtOnce);
     old->server.reset();
   });
 }

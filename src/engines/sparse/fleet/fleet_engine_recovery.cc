@@ -135,7 +135,9 @@ void FleetEngine::next_stage(Instant now) {
 void FleetEngine::tell_applied(Instant now) {
   for (const std::size_t shard : shards_of(*life_->part))
     member().applied(cluster::TrackId(shard), life_->applied);
-  if (leaving() && at_work() && holds_nothing(*life_->part)) {
+  // When the run ends the view changes no more: the others would wait for it in their next step.
+  const bool ends = stopping_ && member().stop();
+  if (leaving() && !ends && at_work() && holds_nothing(*life_->part)) {
     reach(FleetProbe::kLeftEmpty);
     return leave(FleetEvent::kEmptied, *leaving(), now);
   }

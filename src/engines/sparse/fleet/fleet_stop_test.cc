@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A run that is told to end while its view changes, or whose processes die while it ends.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engines/sparse/fleet/fleet_engine.h"
+#include "host/sim/disk.h"
+#include "simulation/sparse/sparse_fleet.h"
+#include "simulation/sparse/tiny_problem.h"
+
+namespace gossamer::sparse_engine {
+namespace {
+
+using simulation::SparseFleet;
+using simulation::TinyProblem;
+
+enum class ViewChangedBy { kJoin, kDrain, kDeath };
+
+// A fleet of three that has taken 20 steps, and notes how far any of its members has come.
+class StoppedFleet {
+ public:
+  explicit StoppedFleet(std::uint64_t seed, std::uint64_t checkpoint_every = 0)
+      : options_{.features = 24,
+                 .labels = 40,
+                 .hidden = 64,
+                 .samples = 6,
+                 .steps = 10000,
+                 .disk = &disk_,
+                 .checkpoint_every = checkpoint_every},
+        problem_(options_),
+        fleet_(problem_, {.first_members = 3,
+                          .copies = 2,
+                          .seed = seed,
+                          .longest_work = from_milliseconds(20),
+                          .path = {.delay = from_milliseconds(5)}}) {
+    while (!fleet_.step() || *fleet_.step() < StepNumber(20)) run_for(0.01);
+  }
+  void run_for(double seconds) {
+    for (double past = 0; past < seconds; past += 0.001) {
+      fleet_->run_for(0.001);
+      for (const auto& [machine, member] : fleet_->members())
+        reached_ = std::max(reached_, fleet_.engine(machine).step().value_or(StepNumber()));
+    }
+  }
+  // Returns once the coordinator has begun to change the view.
+  void change_view(ViewChangedBy cause) {
+    const Epoch before = fleet_->durable().begun();
+    if (cause == ViewChangedBy::kJoin) fleet_.join();
+    if (cause == ViewChangedBy::kDrain) fleet_->member("m2").drain("it was told to");
+    if (cause == ViewChangedBy::kDeath) fleet_->kill("m2");
+    while (fleet_->durable().begun() == before) run_for(0.001);
+  }
+  [[nodiscard]] bool all_gone() {
+    return std::ranges::all_of(fleet_->members(), [](const auto& one) { return one.second->done(); });
+  }
+  [[nodiscard]] StepNumber reached() const { return reached_; }
+  // The step from which the run goes on.
+  [[nodiscard]] StepNumber resumes_at() const { return TinyProblem(options_).start(); }
+  // Others go on from there.
+  void expect_to_go_on() {
+    const TinyProblem problem(options_);
+    SparseFleet next(problem, {.first_members = 2});
+    next->run_for(5);
+    EXPECT_EQ(next->failure(), std::nullopt);
+    EXPECT_GT(next.step().value_or(StepNumber()), problem.start());
+  }
+  [[nodiscard]] SparseFleet& fleet() { return fleet_; }
+
+ private:
+  host::SimDisk disk_;
+  TinyProblem::Options options_;
+  TinyProblem problem_;
+  SparseFleet fleet_;
+  StepNumber reached_;
+};
+
+// Claim: a run that is told to end at any moment of a change of its view saves the same step at all members,
+// and loses none. It does not matter why the view changes, nor that members come to rest a step apart.
+TEST(FleetStop, WhileTheViewChanges) {
+  for (const auto cause : {ViewChangedBy::kJoin, ViewChangedBy::kDrain, ViewChangedBy::kDeath}) {
+    for (std::uint64_t after = 0; after < 40; ++after) {
+      SCOPED_TRACE(::testing::Message() << "cause " << static_cast<int>(cause) << ", " << after << " x 3 ms");
+      StoppedFleet run(after);
+      run.change_view(cause);
+      run.run_for(0.003 * static_cast<double>(after));
+      run.fleet()->stop("enough");
+      for (int i = 0; i < 300 && !run.all_gone(); ++i) run.run_for(0.1);
+      EXPECT_TRUE(run.all_gone()) << run.fleet()->log();
+      EXPECT_EQ(run.fleet()->failure(), std::nullopt);
+      EXPECT_EQ(run.resumes_at(), run.reached());
+    }
+  }
+}
+
+// Claim: a member that is killed between the word that the run ends and the step on which all agree costs at
+// most the steps since the newest checkpoint. The others leave, and any members can go on.
+TEST(FleetStop, AMemberIsKilledBeforeTheAgreedStep) {
+  constexpr std::uint64_t kEvery = 8;
+  std::uint64_t lost = 0;
+  for (std::uint64_t after = 0; after < 60; ++after) {
+    SCOPED_TRACE(::testing::Message() << after << " x 3 ms");
+    StoppedFleet run(after, kEvery);
+    run.fleet()->stop("enough");
+    run.run_for(0.003 * static_cast<double>(after));
+    run.fleet()->kill("m2");
+    for (int i = 0; i < 1000 && !run.all_gone(); ++i) run.run_for(0.1);
+    EXPECT_TRUE(run.all_gone()) << run.fleet()->log();
+    EXPECT_LE(run.resumes_at(), run.reached());
+    EXPECT_GE(run.resumes_at().value + kEvery, run.reached().value);
+    lost += run.resumes_at() < run.reached() ? 1 : 0;
+    run.expect_to_go_on();
+  }
+  EXPECT_GT(lost, 5U) << "some are killed before they have saved";
+  EXPECT_LT(lost, 55U) << "some are killed afterwards";
+}
+
+// Claim: a run that is told to end just after a member was killed loses no step, once its connection has
+// closed. What it held is made good before all save.
+TEST(FleetStop, AMemberWasKilledJustBefore) {
+  for (std::uint64_t after = 4; after < 60; ++after) {
+    SCOPED_TRACE(::testing::Message() << after << " x 5 ms");
+    StoppedFleet run(after);
+    run.fleet()->kill("m2");
+    run.run_for(0.005 * static_cast<double>(after));
+    run.fleet()->stop("enough");
+    for (int i = 0; i < 300 && !run.all_gone(); ++i) run.run_for(0.1);
+    EXPECT_TRUE(run.all_gone()) << run.fleet()->log();
+    EXPECT_EQ(run.fleet()->failure(), std::nullopt);
+    EXPECT_EQ(run.resumes_at(), run.reached());
+  }
+}
+
+// Claim: a coordinator that is killed at any moment after it was told to end the run costs no step. The next
+// one ends the run, if the first had written so. It does not matter whether the view was changing.
+TEST(FleetStop, TheCoordinatorIsKilledBeforeTheAgreedStep) {
+  std::uint64_t taken_up = 0;
+  for (std::uint64_t after = 0; after < 60; ++after) {
+    SCOPED_TRACE(::testing::Message() << after << " x 3 ms");
+    StoppedFleet run(after);
+    if (after % 2 == 0) run.change_view(ViewChangedBy::kJoin);
+    run.fleet()->stop("enough");
+    run.run_for(0.003 * static_cast<double>(after / 2));
+    run.fleet()->kill_coordinator_for("c1", from_seconds(2));
+    run.run_for(3);
+    if (run.fleet()->durable().stopping()) {
+      ++taken_up;
+    } else {
+      run.fleet()->stop("once more");
+    }
+    for (int i = 0; i < 1000 && !run.all_gone(); ++i) run.run_for(0.1);
+    EXPECT_TRUE(run.all_gone()) << run.fleet()->log();
+    EXPECT_EQ(run.resumes_at(), run.reached());
+  }
+  EXPECT_GT(taken_up, 30U);
+}
+
+}  // namespace
+}  // namespace gossamer::sparse_engine
