@@ -219,19 +219,10 @@ void Coordinator::here(LedMember& member, const membership::Here& said, Instant 
   changes_.introduced(member, now);
 }
 
-// Tells listening members about a joining one. A joining member opens all of its links itself, but not to
-// members that it cannot reach. These must open the link, and do not see the joining member in their view.
 void Coordinator::introduce(const LedMember& member) {
-  const auto tell_of = [this](const LedMember& joins, const LedMember& other) {
-    if (!joins.here || !other.here || joins.record.state() != membership::JOINING) return;
-    if (reaches(joins.record, other.record) || !reaches(other.record, joins.record)) return;
-    ToMember message;
-    *message.mutable_joining()->mutable_member() = joins.record;
-    outbox_.tell(other, std::move(message));
-  };
   for (const auto& [node, other] : run_.members) {
-    tell_of(other, member);
-    tell_of(member, other);
+    outbox_.introduce(member, other);
+    outbox_.introduce(other, member);
   }
 }
 

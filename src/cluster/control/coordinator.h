@@ -80,6 +80,11 @@ class Coordinator {
   // and the view tells all members. `done` is called once the store has it.
   void expel(const std::vector<NodeId>& nodes, Instant now, const std::function<void()>& done);
   [[nodiscard]] bool expelled(NodeId node) const { return run_.expelled.contains(node); }
+  // Whether the peer is a member, joining ones included.
+  [[nodiscard]] bool lives(net::PeerId peer) const {
+    const auto found = run_.members.find(peer.node);
+    return found != run_.members.end() && found->second.record.incarnation() == peer.incarnation.value;
+  }
   // Whether a node has this number: it was given to one, or a member has it.
   [[nodiscard]] bool knows(NodeId node) const {
     return run_.members.contains(node) || (node > kCoordinatorNode && node.value < lead_.next_node());

@@ -44,6 +44,7 @@ Links::Links(host::Network& network, Options options)
       handshake_({.run = options_.run,
                   .self = options_.self,
                   .program = options_.program,
+                  .coordinator = options_.coordinator,
                   .probes = options_.probes}) {
   CHECK(options_.self.node.value > 0 && options_.self.incarnation.value > 0);
 }

@@ -87,6 +87,9 @@ class Links {
   // link through a relay believes that relay anyway.)
   void trust_relay(NodeId node) { connections_.relay().trust(node); }
 
+  // The lives that this node was told of. Any other is refused for now, but for those of the coordinator.
+  // Before the first call none is.
+  void set_known(std::set<PeerId> lives) { handshake_.set_known(std::move(lives)); }
   // The peers that serve, for the table of channels. Before the first call all members count as serving.
   void set_serving(std::set<PeerId> peers) { traffic_.rules().set_serving(std::move(peers)); }
 
