@@ -20,6 +20,7 @@ enum class LinkProbe : std::uint8_t {
   kSilentStranger,
   kFencedBeforeKnown,
   kUnknownLife,
+  kDialedOften,
   kCount,
 };
 
@@ -37,6 +38,7 @@ inline constexpr std::array<ProbeName<LinkProbe>, static_cast<std::size_t>(LinkP
      "a peer was fenced while its link was being opened"},
     {LinkProbe::kUnknownLife, "link.unknown-life",
      "an incarnation knocked of which the coordinator had not told"},
+    {LinkProbe::kDialedOften, "link.dialed-often", "an address waited at which nobody had answered"},
 }};
 
 }  // namespace gossamer::net
