@@ -69,6 +69,9 @@ TEST_F(CoordinatorTest, IntroducesJoiningMembers) {
   const net::PeerId away = begin(14);
   EXPECT_EQ(told(), (Told{{listens, 14}, {hidden, 14}, {away, 12}, {away, 13}}));
   serve(joins);
+  now_ = now_ + Arrivals::kTogether;
+  coordinator_->tick(now_);
+  store();
   EXPECT_EQ(told(), (Told{{joins, 13}, {joins, 14}}));
   EXPECT_FALSE(coordinator_->lives({away.node, Incarnation(away.incarnation.value + 1)}));
   EXPECT_TRUE(coordinator_->lives(away));
