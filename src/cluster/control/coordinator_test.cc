@@ -438,5 +438,19 @@ TEST_F(CoordinatorTest, BlamesOneLife) {
   }));
 }
 
+// Claim: a member that asks for more than its budget is fenced at once. The others notice nothing, and their
+// budgets are their own.
+TEST_F(CoordinatorTest, FencesWhoAsksTooMuch) {
+  const net::PeerId asks = begin(10);
+  const net::PeerId other = begin(11);
+  const auto ask = [&](net::PeerId peer) { say(peer, [](auto& said) { said.mutable_commit(); }); };
+  for (int i = 0; i < static_cast<int>(RequestBudget::kAtOnce); ++i) ask(asks);
+  EXPECT_TRUE(coordinator_->lives(asks));
+  ask(asks);
+  EXPECT_FALSE(coordinator_->lives(asks));
+  ask(other);
+  EXPECT_TRUE(coordinator_->lives(other));
+}
+
 }  // namespace
 }  // namespace gossamer::cluster
