@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cluster/control/control_message.h"
+#include "cluster/membership/request_budget.h"
 
 namespace gossamer::simulation {
 namespace {
@@ -54,6 +55,14 @@ net::Message nonsense(Rng& rng) {
     case 6: return pack(mark(0, kHuge));
     default: return pack(mark(kHuge, 1));
   }
+}
+
+std::vector<net::Message> too_many() {
+  membership::ToCoordinator said;
+  said.mutable_commit()->set_number(kHuge);
+  said.mutable_commit()->set_track(kHuge);
+  constexpr double kAsks = cluster::RequestBudget::kAtOnce + cluster::RequestBudget::kPerSecond;
+  return {static_cast<std::size_t>(kAsks), cluster::pack(said)};
 }
 
 net::Message oddity(Rng& rng) {

@@ -3,6 +3,8 @@
 // Messages of a hostile member to its coordinator. Thread rule: plain functions.
 #pragma once
 
+#include <vector>
+
 #include "base/rng.h"
 #include "net/link/message.h"
 
@@ -11,6 +13,8 @@ namespace gossamer::simulation {
 // A message for which its sender must be fenced: malformed, huge, an impossible lease, an impossible mark (if
 // the member serves), ...
 [[nodiscard]] net::Message nonsense(Rng& rng);
+// Sound requests, but more than one member may make.
+[[nodiscard]] std::vector<net::Message> too_many();
 // An odd, useless message for which its sender must not be fenced. It must do no harm.
 [[nodiscard]] net::Message oddity(Rng& rng);
 

@@ -34,8 +34,11 @@ void Misconduct::begin(SimMember& member, const Fault& fault) {
 void Misconduct::say_nonsense(SimMember& member, Incarnation life) {
   if (member.member() == nullptr || member.member()->self().incarnation != life) return;
   break_rules(member);
-  if (rng_.below(3) == 0) {
+  const std::uint64_t what = rng_.below(6);
+  if (what < 2) {
     break_rule(member, cluster::kCoordinatorNode);
+  } else if (what == 2) {
+    for (const net::Message& one : too_many()) member.say(one);
   } else {
     for (const auto& make : {oddity, nonsense}) member.say(make(rng_));
   }

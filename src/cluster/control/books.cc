@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/control/books.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace gossamer::cluster {
@@ -38,6 +39,12 @@ Books::Books(const Leadership& leadership, const Records& records, Instant now)
   }
 }
 
+Books::Objection Books::asks(LedMember& member, Instant now) {
+  if (member.requests.take(now)) return std::nullopt;
+  reach(ControlProbe::kOverBudget);
+  return "it asks for more leases, claims and commits than a member can need";
+}
+
 Books::Objection Books::lease(const LedMember& member, const membership::LeaseAsk& said, Instant now) {
   const net::PeerId peer = peer_of(member.record);
   const LeaseRequest request{
@@ -60,8 +67,13 @@ Books::Objection Books::lease(const LedMember& member, const membership::LeaseAs
   } else if (leases_.release(request)) {
     outbox_.put(remove_lease(request.lease));
   }
-  if (answer.outcome == LeaseOutcome::kGranted)
+  if (answer.outcome == LeaseOutcome::kGranted) {
     outbox_.put(put_lease({request.lease.keys, request.lease.holder, answer.duration}));
+    if (leases_.held(peer.incarnation) > kMostLeases) {
+      reach(ControlProbe::kOverBudget);
+      return "it holds more leases than a member can need";
+    }
+  }
   // The answer promises time, which counts only if this process led when it was asked.
   if (answer.outcome == LeaseOutcome::kRenewed && guarded(Defect::kUnprovenRenewal)) outbox_.guard();
   ToMember message;
@@ -74,7 +86,7 @@ Books::Objection Books::lease(const LedMember& member, const membership::LeaseAs
   return std::nullopt;
 }
 
-void Books::claim(const LedMember& member, const membership::ClaimAsk& said) {
+Books::Objection Books::claim(const LedMember& member, const membership::ClaimAsk& said) {
   const Claim claim{.track = TrackId(said.track()),
                     .step = StepNumber(said.step()),
                     .ids = {SampleId(said.begin()), SampleId(said.end())},
@@ -98,11 +110,25 @@ void Books::claim(const LedMember& member, const membership::ClaimAsk& said) {
     if (guarded(Defect::kLostLedgerWrite)) {
       outbox_.put(put_claim(one));
       claim_rows_[{one.track, one.step}].push_back(one);
+      ++claims_of_[one.by];
     }
     *told.add_granted() = record_of(one);
   }
   for (const Claim& one : answer.taken) *told.add_taken() = record_of(one);
   outbox_.tell(member, std::move(message));
+  const auto rows = claims_of_.find(claim.by);
+  if (rows == claims_of_.end() || rows->second <= kMostClaims) return std::nullopt;
+  reach(ControlProbe::kOverBudget);
+  return "it claims more than a member can need";
+}
+
+// Removes rows from the store.
+void Books::drop_rows(const std::vector<Claim>& rows) {
+  for (const Claim& one : rows) {
+    outbox_.put(remove_claim(one));
+    const auto count = claims_of_.find(one.by);
+    if (--count->second == 0) claims_of_.erase(count);
+  }
 }
 
 // A member outside of the view computes no samples. It does not have the network yet, or no more.
@@ -126,8 +152,7 @@ void Books::commit(const LedMember& member, const membership::CommitAsk& said) {
   if (outcome == CommitOutcome::kCommitted) {
     outbox_.put(put_commit({track, StepNumber(step.value + 1)}));
     const auto rows = claim_rows_.extract({track, step});
-    for (const Claim& one : rows.empty() ? std::vector<Claim>() : rows.mapped())
-      outbox_.put(remove_claim(one));
+    if (!rows.empty()) drop_rows(rows.mapped());
   }
   ToMember message;
   message.mutable_commit()->set_number(said.number());
@@ -227,6 +252,7 @@ void Books::take_up_rows(const Records& records) {
       outbox_.put(remove_claim(one));
     } else {
       claim_rows_[{one.track, one.step}].push_back(one);
+      ++claims_of_[one.by];
     }
   }
   for (const Mark& one : records.marks.marks) {
@@ -245,12 +271,15 @@ void Books::free_everything_of(Incarnation incarnation) {
   free_marks_of(incarnation);
   if (!guarded(Defect::kKeptClaims)) return;
   static_cast<void>(claims_->fence(incarnation));
+  if (!claims_of_.contains(incarnation)) return;
+  std::vector<Claim> freed;
   for (auto& [step, rows] : claim_rows_) {
-    for (const Claim& one : rows) {
-      if (one.by == incarnation) outbox_.put(remove_claim(one));
-    }
-    std::erase_if(rows, [&](const Claim& one) { return one.by == incarnation; });
+    const auto others = std::stable_partition(rows.begin(), rows.end(),
+                                              [&](const Claim& one) { return one.by == incarnation; });
+    freed.insert(freed.end(), rows.begin(), others);
+    rows.erase(rows.begin(), others);
   }
+  drop_rows(freed);
 }
 
 void Books::free_marks_of(Incarnation incarnation) {

@@ -9,6 +9,7 @@
 
 #include <gossamer/membership.pb.h>
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <set>
@@ -35,12 +36,17 @@ class Books {
   using Objection = std::optional<std::string_view>;
 
   static constexpr Duration kMarksEvery{100'000'000};
+  // What one member may hold: each is a row of the store, and memory here.
+  static constexpr std::size_t kMostLeases = 1024;
+  static constexpr std::size_t kMostClaims = 65'536;  // of steps that are not committed
 
   // Takes up the rows of the store, and removes those that mean nothing any more.
   Books(const Leadership& leadership, const Records& records, Instant now);
 
+  // A lease, claim or commit is to be asked for.
+  [[nodiscard]] Objection asks(LedMember& member, Instant now);
   [[nodiscard]] Objection lease(const LedMember& member, const membership::LeaseAsk& said, Instant now);
-  void claim(const LedMember& member, const membership::ClaimAsk& said);
+  [[nodiscard]] Objection claim(const LedMember& member, const membership::ClaimAsk& said);
   void commit(const LedMember& member, const membership::CommitAsk& said);
   // Takes up the marks of a member of the view.
   [[nodiscard]] Objection applied(const LedMember& member, const Progress& progress, Instant now);
@@ -62,6 +68,7 @@ class Books {
   [[nodiscard]] bool may_claim(const LedMember& member) const;
   [[nodiscard]] bool may_mark(NodeId node, TrackId track) const;
   void take_up_rows(const Records& records);
+  void drop_rows(const std::vector<Claim>& rows);
   void write_marks(Instant now);
   void free_marks_of(Incarnation incarnation);
   [[nodiscard]] bool guarded(Defect without) const { return options_.guarded(without); }
@@ -77,6 +84,7 @@ class Books {
   std::optional<MarkLedger> marks_;
   // The rows in the store. The ledgers join neighbouring claims, and so do not know them.
   std::map<std::pair<TrackId, StepNumber>, std::vector<Claim>> claim_rows_;
+  std::map<Incarnation, std::size_t> claims_of_;  // rows of each member
   std::set<std::pair<Incarnation, TrackId>> mark_rows_;
   std::map<std::pair<TrackId, Incarnation>, StepNumber> unwritten_marks_;
   bool committed_unwritten_ = false;

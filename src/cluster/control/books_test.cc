@@ -92,7 +92,7 @@ TEST_F(BooksTest, FencedMembersHoldNothing) {
   LedMember& member = around_.add(10, membership::SERVING);
   membership::ClaimAsk ask;
   ask.set_end(2);
-  books_.claim(member, ask);
+  EXPECT_FALSE(books_.claim(member, ask).has_value());
   const Strings claimed = around_.store();
   EXPECT_EQ(claimed.size(), 1u);
   books_.free_everything_of(peer_of(member.record).incarnation);
@@ -105,16 +105,64 @@ TEST_F(BooksTest, JoiningMembersClaimNothing) {
   LedMember& joining = around_.add(11, membership::JOINING);
   membership::ClaimAsk ask;
   ask.set_end(4);
-  books_.claim(joining, ask);
+  EXPECT_FALSE(books_.claim(joining, ask).has_value());
   EXPECT_EQ(around_.store(), Strings{});
   EXPECT_EQ(around_.said(ToMember::kClaim), 1);
-  books_.claim(member, ask);
+  EXPECT_FALSE(books_.claim(member, ask).has_value());
   const Strings claimed = around_.store();
   EXPECT_EQ(claimed.size(), 1u);
   books_.commit(joining, {});
   EXPECT_EQ(around_.store(), Strings{});
   books_.commit(member, {});
   EXPECT_EQ(around_.store().size(), 2u) << "the commit, and the claim that is no more";
+}
+
+// Claim: one member holds at most so many leases. One more is an objection to that member. Another member
+// may have as many, and leases that are given back count no more.
+TEST_F(BooksTest, LeasesOfOneMember) {
+  std::uint64_t key = 0;
+  for (const std::uint64_t node : {10U, 11U}) {
+    LedMember& member = around_.add(node, membership::SERVING);
+    membership::LeaseAsk ask;
+    ask.set_duration_ns(from_seconds(10).ns);
+    const auto asks = [&](membership::LeaseAsk::Wish wish) {
+      ask.set_wish(wish);
+      ask.mutable_keys()->set_begin(key);
+      ask.mutable_keys()->set_end(key + 1);
+      return books_.lease(member, ask, {}).has_value();
+    };
+    for (std::size_t i = 0; i < Books::kMostLeases; ++i, ++key)
+      ASSERT_FALSE(asks(membership::LeaseAsk::GRANT)) << i;
+    --key;
+    EXPECT_FALSE(asks(membership::LeaseAsk::GRANT)) << "the same again";
+    EXPECT_FALSE(asks(membership::LeaseAsk::RELEASE));
+    EXPECT_FALSE(asks(membership::LeaseAsk::GRANT));
+    ++key;
+    EXPECT_TRUE(asks(membership::LeaseAsk::GRANT));
+    books_.free_everything_of(peer_of(member.record).incarnation);
+  }
+}
+
+// Claim: one member has at most so many claims of steps that are not committed. Committed ones count no more.
+TEST(BooksOfManySamples, ClaimsOfOneMember) {
+  constexpr std::uint64_t kBatch = 1 << 15;
+  CoordinatorOptions options = with_ledgers();
+  options.batch = kBatch;
+  TestLeadership around(options);
+  Books books(around.shared(), Records{}, {});
+  LedMember& member = around.add(10, membership::SERVING);
+  const auto claims = [&](std::uint64_t id) {
+    membership::ClaimAsk ask;
+    ask.set_step(id / kBatch);
+    ask.set_begin(id);
+    ask.set_end(id + 1);
+    return books.claim(member, ask).has_value();
+  };
+  std::uint64_t id = 0;
+  for (; id < kBatch; ++id) ASSERT_FALSE(claims(id)) << id;
+  books.commit(member, {});
+  for (; id < kBatch + Books::kMostClaims; ++id) ASSERT_FALSE(claims(id)) << id;
+  EXPECT_TRUE(claims(id));
 }
 
 }  // namespace

@@ -183,7 +183,7 @@ void Changes::begin_change(const Cause& cause) {
   Change change = next_difference();
   const Result<void> applied = run_.view.apply(change);
   CHECK(applied.ok(), applied.error().message());
-  outbox_.set_serving(peers_of(run_.view));
+  outbox_.view_changed(change);
   outbox_.put(put_epoch(run_.view.epoch(), run_.view.fenced(), run_.view.expelled()));
   history_.push_back(change);
   if (history_.size() > kHistory) history_.pop_front();

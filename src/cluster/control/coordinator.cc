@@ -205,6 +205,12 @@ void Coordinator::on_message(net::PeerId from, const net::Message& message, Inst
 }
 
 void Coordinator::dispatch(LedMember& member, const ToCoordinator& said, Instant now) {
+  const auto fence_if = [&](const Books::Objection& wrong) {
+    if (wrong) fence(NodeId(member.record.node()), *wrong, now);
+  };
+  if (said.has_lease() || said.has_claim() || said.has_commit()) {
+    if (const auto wrong = books_.asks(member, now)) return fence_if(wrong);
+  }
   switch (said.kind_case()) {
     case ToCoordinator::kHere: return here(member, said.here(), now);
     case ToCoordinator::kBeat: return beat(member, said.beat(), now);
@@ -212,11 +218,8 @@ void Coordinator::dispatch(LedMember& member, const ToCoordinator& said, Instant
     case ToCoordinator::kDrain: return changes_.drain(member, now);
     case ToCoordinator::kLeave: return leave(member, said.leave(), now);
     case ToCoordinator::kFrozen: return frozen(member, said.frozen(), now);
-    case ToCoordinator::kLease:
-      if (const auto wrong = books_.lease(member, said.lease(), now))
-        fence(peer_of(member.record).node, *wrong, now);
-      return;
-    case ToCoordinator::kClaim: return books_.claim(member, said.claim());
+    case ToCoordinator::kLease: return fence_if(books_.lease(member, said.lease(), now));
+    case ToCoordinator::kClaim: return fence_if(books_.claim(member, said.claim()));
     case ToCoordinator::kCommit: return books_.commit(member, said.commit());
     case ToCoordinator::KIND_NOT_SET: break;
   }
@@ -230,19 +233,10 @@ void Coordinator::here(LedMember& member, const membership::Here& said, Instant 
   changes_.introduced(member, now);
 }
 
-// Tells listening members about a joining one. A joining member opens all of its links itself, but not to
-// members that it cannot reach. These must open the link, and do not see the joining member in their view.
 void Coordinator::introduce(const LedMember& member) {
-  const auto tell_of = [this](const LedMember& joins, const LedMember& other) {
-    if (!joins.here || !other.here || joins.record.state() != membership::JOINING) return;
-    if (reaches(joins.record, other.record) || !reaches(other.record, joins.record)) return;
-    ToMember message;
-    *message.mutable_joining()->mutable_member() = joins.record;
-    outbox_.tell(other, std::move(message));
-  };
   for (const auto& [node, other] : run_.members) {
-    tell_of(other, member);
-    tell_of(member, other);
+    outbox_.introduce(member, other);
+    outbox_.introduce(other, member);
   }
 }
 
@@ -284,12 +278,25 @@ void Coordinator::beat(LedMember& member, const membership::Beat& said, Instant 
     changes_.stop(changes_.stop_asked().reason(), now);
 }
 
-// A node whose lives end soon would keep all others changing their view.
-void Coordinator::ready(LedMember& member, Instant now) {
-  const NodeId node(member.record.node());
-  const auto from = lives_.serves_from(node);
-  if (!member.began || !from || *from <= now) return changes_.ready(member, now);
-  serve_later_[node] = *from;
+void Coordinator::ready(const LedMember& member, Instant now) {
+  if (member.record.state() != membership::JOINING) return;
+  const auto began = member.began ? Arrivals::Began::kHere : Arrivals::Began::kBefore;
+  arrivals_.ready(NodeId(member.record.node()), began, now);
+  let_serve(now);
+}
+
+// Lets members serve that arrived, together.
+void Coordinator::let_serve(Instant now) {
+  if (!arrivals_.next_wakeup()) return;
+  std::set<NodeId> joining;
+  for (const auto& [node, member] : run_.members) {
+    if (member.record.state() == membership::JOINING && !member.wants_to_serve) joining.insert(node);
+  }
+  const std::vector<NodeId> nodes = arrivals_.take(joining, now);
+  if (nodes.empty()) return;
+  if (nodes.size() > 1) reach(ControlProbe::kArrivedTogether);
+  for (const NodeId node : nodes) run_.members.at(node).wants_to_serve = true;
+  changes_.ready(run_.members.at(nodes.front()), now);
 }
 
 // Takes up what the member says about rules that others have broken.
@@ -358,8 +365,7 @@ void Coordinator::bury(NodeId node, std::string_view why, Instant now) {
   if (changes_.ending() && !found->second.leaves) last_word_ = now + kLastWord;
   // While the store is away no node hears of the life that it asked for, and asks again. Such a life never
   // came.
-  if (found->second.began && found->second.here) lives_.ended(node, *found->second.began, now);
-  serve_later_.erase(node);
+  arrivals_.gone(node, found->second.here ? found->second.began : std::nullopt, now);
   run_.members.erase(found);
   changes_.gone(peer);
   books_.free_everything_of(peer.incarnation);
@@ -371,11 +377,7 @@ void Coordinator::tick(Instant now) {
   const Duration patience = changes_.ending() ? kEndingPatience : options_.patience;
   for (const Fencing& one : watch_.due(patience, now)) fence_all(one.nodes, one.why, now);
   books_.tick(now);
-  for (const auto& [node, from] : std::map(serve_later_)) {
-    if (from > now) continue;
-    serve_later_.erase(node);
-    changes_.ready(run_.members.at(node), now);
-  }
+  let_serve(now);
   changes_.tick(now);
   const RestClock::Hearing hearing{
       .hears = [&](NodeId node) { return Watch::is_heard(run_.members.at(node), now); },
@@ -392,8 +394,7 @@ void Coordinator::tick(Instant now) {
 }
 
 std::optional<Instant> Coordinator::next_wakeup() const {
-  std::optional<Instant> wake = last_word_;
-  for (const auto& [node, from] : serve_later_) wake = sooner(wake, from);
+  std::optional<Instant> wake = sooner(last_word_, arrivals_.next_wakeup());
   for (const auto& due : {watch_.next_wakeup(), books_.next_wakeup(), changes_.next_wakeup()}) {
     wake = sooner(wake, due);
   }

@@ -6,7 +6,7 @@
 // outbox's commits.
 //
 // The coordinator answers questions and fences members. For the rest it asks its parts: Watch, Books and
-// Changes.
+// Changes. Arrivals says when joining members may serve.
 //
 // A Coordinator is made from the store's records, after begin_lead(), and ends with the lead. Thread rule:
 // one owner, the loop thread.
@@ -36,7 +36,7 @@
 #include "cluster/control/view.h"
 #include "cluster/control/watch.h"
 #include "cluster/control/workload.h"
-#include "cluster/membership/life_budget.h"
+#include "cluster/membership/arrivals.h"
 #include "cluster/membership/mark_ledger.h"
 #include "net/link/links.h"
 
@@ -80,6 +80,11 @@ class Coordinator {
   // and the view tells all members. `done` is called once the store has it.
   void expel(const std::vector<NodeId>& nodes, Instant now, const std::function<void()>& done);
   [[nodiscard]] bool expelled(NodeId node) const { return run_.expelled.contains(node); }
+  // Whether the peer is a member, joining ones included.
+  [[nodiscard]] bool lives(net::PeerId peer) const {
+    const auto found = run_.members.find(peer.node);
+    return found != run_.members.end() && found->second.record.incarnation() == peer.incarnation.value;
+  }
   // Whether a node has this number: it was given to one, or a member has it.
   [[nodiscard]] bool knows(NodeId node) const {
     return run_.members.contains(node) || (node > kCoordinatorNode && node.value < lead_.next_node());
@@ -143,7 +148,8 @@ class Coordinator {
   void introduce(const LedMember& member);
   void beat(LedMember& member, const membership::Beat& said, Instant now);
   void accuse(NodeId by, const membership::Beat& said, Instant now);
-  void ready(LedMember& member, Instant now);
+  void ready(const LedMember& member, Instant now);
+  void let_serve(Instant now);
   void leave(LedMember& member, const membership::Leave& said, Instant now);
   void frozen(LedMember& member, const membership::Frozen& said, Instant now);
   [[nodiscard]] bool applied(const LedMember& member, const Books::Progress& progress, Instant now);
@@ -166,8 +172,7 @@ class Coordinator {
   Watch watch_;
   Books books_;
   Changes changes_;
-  LifeBudget lives_;
-  std::map<NodeId, Instant> serve_later_;  // members that said Ready, after lives that ended soon
+  Arrivals arrivals_;
   std::optional<Instant> last_word_;  // until then it answers members that were fenced while the run ends
 };
 

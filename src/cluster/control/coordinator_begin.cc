@@ -116,7 +116,7 @@ void Coordinator::begin(NodeId node, const std::string& bytes, Answer answer, In
         [answer = std::move(answer), ends = std::move(ends)] { answer(ends.SerializeAsString()); });
   }
   // Without certificates, as in tests, each life is of another node.
-  if (node.value != 0 && !lives_.take(node, now)) {
+  if (node.value != 0 && !arrivals_.may_begin(node, now)) {
     reach(ControlProbe::kTooManyLives);
     return answer(too_many_lives(node));
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cluster/control/control_message.h"
+#include "cluster/control/view.h"
 
 namespace gossamer::cluster {
 
@@ -29,6 +30,22 @@ void CoordinatorOutbox::tell(const LedMember& member, ToMember message) {
   outbox_.then([this, to = peer_of(member.record), message = std::move(message)]() mutable {
     say(to, std::move(message));
   });
+}
+
+void CoordinatorOutbox::introduce(const LedMember& joins, const LedMember& to) {
+  if (&joins == &to || !joins.here || !to.here || joins.record.state() != membership::JOINING) return;
+  const bool opens = !reaches(joins.record, to.record) && reaches(to.record, joins.record);
+  if (!opens && to.record.state() == membership::JOINING) return;
+  ToMember message;
+  *message.mutable_joining()->mutable_member() = joins.record;
+  tell(to, std::move(message));
+}
+
+void CoordinatorOutbox::view_changed(const membership::Change& change) {
+  set_serving(peers_of(run_.view));
+  for (const membership::MemberRecord& changed : change.members()) {
+    for (const auto& [node, joins] : run_.members) introduce(joins, run_.members.at(NodeId(changed.node())));
+  }
 }
 
 void CoordinatorOutbox::refuse(net::PeerId peer) {

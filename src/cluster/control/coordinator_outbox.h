@@ -40,6 +40,12 @@ class CoordinatorOutbox {
   void say(net::PeerId to, membership::ToMember message) const;
   // Tells the peer that it is fenced, also if it was fenced before this coordinator led and comes only now.
   void refuse(net::PeerId peer);
+  // Tells a member of a joining one, which its view does not have: it refuses lives of which it was not told.
+  // Nothing happens if neither has come, or none joins. A joining member is told only of those to which it is
+  // to open the link. It learns of the others with the view in which it serves.
+  void introduce(const LedMember& joins, const LedMember& to);
+  // The view has changed by this. The members whose state has changed are told of all that join.
+  void view_changed(const membership::Change& change);
   // The members that serve have changed.
   void set_serving(std::set<net::PeerId> peers) { links_.set_serving(std::move(peers)); }
   // Consumed only once the consequences are durable. While the store fails, windows bound what waits here.

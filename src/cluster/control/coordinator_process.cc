@@ -38,7 +38,12 @@ void CoordinatorProcess::flush(net::LinkEvents& events, Instant now) {
   for (net::LinkEvent& event : events) {
     if (options_.watch_links) options_.watch_links(event);
     auto* const arrived = std::get_if<net::Arrived>(&event);
-    if (arrived != nullptr && arrived->message.channel != kControlChannel && options_.others) {
+    const bool for_others = arrived != nullptr && arrived->message.channel != kControlChannel;
+    if (for_others && !coordinator_->lives(arrived->from)) {
+      reach(
+          ControlProbe::kFormerLife);  // or one that no coordinator gave; its link ends after the next write
+      links_->consumed(arrived->receipt, now);
+    } else if (for_others && options_.others) {
       options_.others(std::move(*arrived));
     } else {
       coordinator_->on(event, now);

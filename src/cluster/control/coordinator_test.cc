@@ -46,19 +46,35 @@ TEST_F(CoordinatorTest, SaysThatTheRunEnds) {
   EXPECT_TRUE(coordinator_->stopped());
 }
 
-// Claim: a member that listens nowhere is told of a joining member, as only it can open the link. A member
-// that listens is not told.
+// Claim: all members of the view are told of a joining member, once. A joining one is told only if it is to
+// open the link, because it listens nowhere. It is told of the others when it serves itself.
 TEST_F(CoordinatorTest, IntroducesJoiningMembers) {
-  serve(begin(10, 1, "10.0.0.1"));
+  using Told = std::vector<std::pair<net::PeerId, std::uint64_t>>;
+  const auto told = [&] {
+    Told all;
+    for (const auto& [to, message] : std::exchange(said_.all, {})) {
+      if (message.has_joining()) all.emplace_back(to, message.joining().member().node());
+    }
+    return all;
+  };
+  const net::PeerId listens = begin(10, 1, "10.0.0.1");
+  serve(listens);
   const net::PeerId hidden = begin(11);
   serve(hidden);
-  said_.all.clear();
+  EXPECT_EQ(told(), (Told{{listens, 11}}));
   const net::PeerId joins = begin(12, 1, "10.0.0.2");
-  std::vector<std::pair<net::PeerId, std::uint64_t>> told;
-  for (const auto& [to, message] : said_.all) {
-    if (message.has_joining()) told.emplace_back(to, message.joining().member().node());
-  }
-  EXPECT_EQ(told, (std::vector{std::pair{hidden, joins.node.value}}));
+  EXPECT_EQ(told(), (Told{{listens, 12}, {hidden, 12}}));
+  begin(13, 1, "10.0.0.3");
+  EXPECT_EQ(told(), (Told{{listens, 13}, {hidden, 13}}));
+  const net::PeerId away = begin(14);
+  EXPECT_EQ(told(), (Told{{listens, 14}, {hidden, 14}, {away, 12}, {away, 13}}));
+  serve(joins);
+  now_ = now_ + Arrivals::kTogether;
+  coordinator_->tick(now_);
+  store();
+  EXPECT_EQ(told(), (Told{{joins, 13}, {joins, 14}}));
+  EXPECT_FALSE(coordinator_->lives({away.node, Incarnation(away.incarnation.value + 1)}));
+  EXPECT_TRUE(coordinator_->lives(away));
 }
 
 // Claim: leases of fenced holders leave the store with the first commit of a new lead; others stay.
@@ -420,6 +436,20 @@ TEST_F(CoordinatorTest, BlamesOneLife) {
   EXPECT_TRUE(std::ranges::any_of(events, [&](const RunEvent& event) {
     return event.kind == "lost" && event.peer == peer && event.text == "it lies";
   }));
+}
+
+// Claim: a member that asks for more than its budget is fenced at once. The others notice nothing, and their
+// budgets are their own.
+TEST_F(CoordinatorTest, FencesWhoAsksTooMuch) {
+  const net::PeerId asks = begin(10);
+  const net::PeerId other = begin(11);
+  const auto ask = [&](net::PeerId peer) { say(peer, [](auto& said) { said.mutable_commit(); }); };
+  for (int i = 0; i < static_cast<int>(RequestBudget::kAtOnce); ++i) ask(asks);
+  EXPECT_TRUE(coordinator_->lives(asks));
+  ask(asks);
+  EXPECT_FALSE(coordinator_->lives(asks));
+  ask(other);
+  EXPECT_TRUE(coordinator_->lives(other));
 }
 
 }  // namespace

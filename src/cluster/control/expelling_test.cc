@@ -25,9 +25,20 @@ constexpr net::PeerId kLead{kCoordinatorNode, Incarnation(1)};
 // Whether a node that holds the certificate of `from` is refused by the links of a node.
 class Guest {
  public:
-  explicit Guest(net::PeerId host) : links(network, {.run = "run", .self = host, .program = "test"}) {
+  explicit Guest(net::PeerId host)
+      : links(network, {.run = "run", .self = host, .program = "test", .coordinator = kCoordinatorNode}) {
     network.keeps = true;
   }
+
+  static membership::MemberRecord record(net::PeerId peer) {
+    membership::MemberRecord record;
+    record.set_node(peer.node.value);
+    record.set_incarnation(peer.incarnation.value);
+    record.set_state(membership::SERVING);
+    return record;
+  }
+  // The coordinator tells of a life that joins.
+  static void tell(MemberLinks& peers, net::PeerId joins) { peers.expect(record(joins), {}); }
 
   [[nodiscard]] bool refuses(net::PeerId from, Instant now) {
     const host::ConnectionId connection{++last_};
@@ -214,11 +225,39 @@ TEST(ExpelledByMembers, AllLivesAreRefused) {
   change.set_epoch(1);
   change.add_expelled(9);
   ASSERT_TRUE(view.apply(change).ok());
+  guest.tell(peers, {NodeId(9), Incarnation(3)});
+  guest.tell(peers, {NodeId(8), Incarnation(3)});
   EXPECT_FALSE(guest.refuses({NodeId(9), Incarnation(3)}, {}));
   peers.view_changed({});
   EXPECT_TRUE(guest.refuses({NodeId(9), Incarnation(3)}, {}));
   EXPECT_TRUE(guest.refuses({NodeId(9), Incarnation(1'000'000)}, {}));
   EXPECT_FALSE(guest.refuses({NodeId(8), Incarnation(3)}, {}));
+}
+
+// Claim: a member takes a life of which the coordinator has told it, as one that joins or in the view, and no
+// other life of that node, younger or older. Lives of the coordinator need not be told. From the first moment
+// on nobody is taken at his word.
+TEST(ExpelledByMembers, LivesThatNobodyGave) {
+  constexpr net::PeerId kSelf{NodeId(2), Incarnation(10)};
+  Guest guest(kSelf);
+  View view;
+  MemberLinks peers({.self = kSelf}, view, guest.links);
+  EXPECT_TRUE(guest.refuses({NodeId(9), Incarnation(12)}, {}));
+  EXPECT_FALSE(guest.refuses({kCoordinatorNode, Incarnation(77)}, {}));
+  guest.tell(peers, {NodeId(9), Incarnation(12)});
+  for (const bool in_view : {false, true}) {
+    if (in_view) {
+      membership::Change change;
+      change.set_epoch(1);
+      *change.add_members() = Guest::record({NodeId(9), Incarnation(12)});
+      ASSERT_TRUE(view.apply(change).ok());
+      peers.view_changed({});
+    }
+    EXPECT_FALSE(guest.refuses({NodeId(9), Incarnation(12)}, {})) << in_view;
+    EXPECT_TRUE(guest.refuses({NodeId(9), Incarnation(13)}, {}));
+    EXPECT_TRUE(guest.refuses({NodeId(9), Incarnation(11)}, {}));
+    EXPECT_TRUE(guest.refuses({NodeId(8), Incarnation(12)}, {}));
+  }
 }
 
 }  // namespace

@@ -28,6 +28,7 @@
 #include "cluster/control/workload.h"
 #include "cluster/membership/failure_detector.h"
 #include "cluster/membership/fenced_incarnations.h"
+#include "cluster/membership/request_budget.h"
 #include "cluster/placement/placement.h"
 #include "net/link/peer_id.h"
 
@@ -90,9 +91,12 @@ struct LedMember {
   Spared spared = Spared::kNo;
   std::optional<Instant> wake;  // its entry among the wakes
 
+  // Books.
+  RequestBudget requests;
+
   // Changes.
-  std::optional<Epoch> told;  // its view once it has read all that was sent
-  bool wants_to_serve = false;
+  std::optional<Epoch> told;    // its view once it has read all that was sent
+  bool wants_to_serve = false;  // the coordinator sets it for all that arrive together
   bool wants_to_drain = false;
   IdleTrial trial;
   // Its report of a loss counts again from here. After a report that counted, it does not count for

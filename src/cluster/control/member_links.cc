@@ -18,7 +18,17 @@ membership::MemberRecord own_record(const MemberLinks::Options& options) {
 }  // namespace
 
 MemberLinks::MemberLinks(Options options, const View& view, net::Links& links)
-    : options_(std::move(options)), own_(own_record(options_)), view_(view), links_(links) {}
+    : options_(std::move(options)), own_(own_record(options_)), view_(view), links_(links) {
+  tell_known();
+}
+
+// A node could claim a life that no coordinator gave it, and lose one after another. So only those count of
+// which the coordinator has told.
+void MemberLinks::tell_known() {
+  std::set<net::PeerId> lives = peers_of(view_);
+  for (const auto& [node, record] : expected_) lives.insert(peer_of(record));
+  links_.set_known(std::move(lives));
+}
 
 bool MemberLinks::up(net::PeerId peer, Instant now) {
   down_since_.erase(peer.node);
@@ -132,6 +142,7 @@ void MemberLinks::forget_losses() {
 
 void MemberLinks::view_changed(Instant now) {
   refuse_fenced(now);
+  tell_known();
   watch_peers(now);
   connect(now);
 }
@@ -229,12 +240,16 @@ bool MemberLinks::is_up(NodeId node) const {
 
 void MemberLinks::expect(const membership::MemberRecord& record, Instant now) {
   expected_[NodeId(record.node())] = record;
+  tell_known();
   connect(now);
 }
 
 void MemberLinks::connect(Instant now) {
   for (const auto& [node, record] : view_.members()) connect_to(record, now);
-  for (const auto& [node, record] : expected_) connect_to(record, now);
+  // A joining member opens all of its links itself, but not to members that it cannot reach.
+  for (const auto& [node, record] : expected_) {
+    if (!reaches(record, own_) && reaches(own_, record)) connect_to(record, now);
+  }
 }
 
 // Opens a link to a member. The younger of two opens it, unless only the older can.

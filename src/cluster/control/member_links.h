@@ -73,7 +73,7 @@ class MemberLinks {
   // The view has changed, and all come to rest: losses so far are no news.
   void forget_losses();
   void view_changed(Instant now);
-  // The coordinator told of a joining member that cannot open a link to this one.
+  // The coordinator told of a joining member.
   void expect(const membership::MemberRecord& record, Instant now);
   // The coordinator is back. Links through it start anew: without it nobody could be reached through it,
   // which says nothing about these members.
@@ -120,6 +120,7 @@ class MemberLinks {
     std::uint64_t acknowledged = 0;  // bytes, when they began to wait
   };
 
+  void tell_known();
   void connect_to(const membership::MemberRecord& record, Instant now);
   void reroute(const membership::MemberRecord& record, host::Lane lane, Instant now);
   [[nodiscard]] Instant left_behind(NodeId node, const Way& bulk, Instant now) const;
@@ -143,7 +144,7 @@ class MemberLinks {
   std::map<NodeId, Incarnation> met_;                    // peers with a link now or before
   Silences silences_{kUnreachableAfter};                 // of the view's members
   std::set<NodeId> lost_;                                // said with each beat until the view changes
-  std::map<NodeId, membership::MemberRecord> expected_;  // joining members that cannot open a link to us
+  std::map<NodeId, membership::MemberRecord> expected_;  // joining members
   std::map<NodeId, Reopening> reopening_;
   std::map<std::pair<NodeId, host::Lane>, Way> ways_;
   std::map<NodeId, Waiting> bulk_waits_;

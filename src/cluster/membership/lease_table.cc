@@ -127,9 +127,12 @@ void LeaseTable::insert(const Lease& lease, std::optional<Instant> asked, Instan
                           .until = until,
                           .asked = asked});
   by_end_.insert({until, key});
+  ++count_[lease.holder];
 }
 
 LeaseTable::Place LeaseTable::erase(Place place) {
+  const auto count = count_.find(place->second.holder);
+  if (--count->second == 0) count_.erase(count);
   by_end_.erase({place->second.until, place->first});
   return held_.erase(place);
 }

@@ -26,6 +26,7 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -102,6 +103,11 @@ class LeaseTable {
 
   // Requires key < 2^64 - 1.
   [[nodiscard]] std::optional<Incarnation> holder(LeaseSpace space, std::uint64_t key) const;
+  // How many leases the incarnation holds.
+  [[nodiscard]] std::size_t held(Incarnation holder) const {
+    const auto found = count_.find(holder);
+    return found == count_.end() ? 0 : found->second;
+  }
   // All leases, by space and begin.
   [[nodiscard]] std::vector<Lease> entries() const;
   // When expire() next has something to do.
@@ -126,6 +132,7 @@ class LeaseTable {
 
   std::map<Key, Held> held_;
   std::set<std::pair<Instant, Key>> by_end_;
+  std::map<Incarnation, std::size_t> count_;  // of each holder
   FencedIncarnations fenced_;
 };
 

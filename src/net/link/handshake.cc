@@ -67,6 +67,10 @@ bool Handshake::fenced(PeerId peer) const {
   return found != fenced_.end() && peer.incarnation <= found->second;
 }
 
+bool Handshake::is_known(PeerId peer) const {
+  return !known_lives_ || peer.node == options_.coordinator || known_lives_->contains(peer);
+}
+
 wire::Refusal Handshake::fenced_refusal(PeerId peer) {
   return refusal_of(
       wire::Refusal::FENCED,
@@ -143,6 +147,15 @@ std::optional<wire::Refusal> Handshake::identity_objection(const Connection& con
   if (fenced(peer) || (link != nullptr && peer.incarnation < link->peer.incarnation)) {
     reached(options_.probes, LinkProbe::kFencedHello);
     return fenced_refusal(peer);
+  }
+  if (!is_known(peer)) {
+    reached(options_.probes, LinkProbe::kUnknownLife);
+    return refusal_of(
+        wire::Refusal::BUSY,
+        {.what = "the coordinator has not told this node of that incarnation",
+         .got = fmt::format("{} incarnation {}", certificate_name(peer.node), peer.incarnation.value),
+         .expected = "one that the coordinator gave",
+         .fix = "wait"});
   }
   if (hello.lane() != static_cast<std::uint32_t>(connection.lane)) {
     return refusal_of(wire::Refusal::PROTOCOL, {.what = "Hello for another lane than the connection's",
@@ -221,6 +234,10 @@ std::optional<Error> Handshake::objection(const Connection& connection, const wi
   // The other side has not refused us; this incarnation of it will not do.
   if (fenced(peer)) {
     wrong = "this incarnation was declared dead";
+    kind = ErrorKind::kFailed;
+  }
+  if (!is_known(peer)) {
+    wrong = "the coordinator has not told this node of that incarnation";
     kind = ErrorKind::kFailed;
   }
   if (link.peer.incarnation.value != 0 && link.peer.incarnation != peer.incarnation) {

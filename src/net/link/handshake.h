@@ -7,7 +7,8 @@
 //   if (const auto refusal = handshake.objection(connection, hello, known)) say(*refusal);
 //   switch (handshake.claim(hello, link)) ...  // which link the Hello is for
 //
-// It remembers which incarnations were fenced, and the newest link session that each node opened.
+// It remembers which incarnations were fenced, and the newest link session that each node opened. A node
+// could claim any incarnation. So its user says which lives the coordinator has told it of.
 //
 // Owner: Links. Thread rule: one owner.
 #pragma once
@@ -15,6 +16,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -46,6 +48,7 @@ class Handshake {
     std::string run;
     PeerId self;
     std::string program;
+    NodeId coordinator = {};  // the node that leads; its lives need not be told
     ProbeCounts<LinkProbe>* probes = nullptr;
   };
   // What this node has with the node of a Hello.
@@ -64,6 +67,9 @@ class Handshake {
 
   // Refuses this incarnation and older ones for ever.
   void fence(PeerId peer);
+  // The lives that this node was told of. Any other is refused until it is among them, unless it is one of
+  // the coordinator. Before the first call every life is welcome.
+  void set_known(std::set<PeerId> lives) { known_lives_ = std::move(lives); }
   [[nodiscard]] static wire::Refusal fenced_refusal(PeerId peer);
 
   [[nodiscard]] Slices hello(Link& link, host::Lane lane) const;
@@ -96,8 +102,10 @@ class Handshake {
                                                                const wire::Hello& hello,
                                                                const Known& known) const;
   [[nodiscard]] bool fenced(PeerId peer) const;
+  [[nodiscard]] bool is_known(PeerId peer) const;
 
   const Options options_;
+  std::optional<std::set<PeerId>> known_lives_;
   std::map<NodeId, Incarnation> fenced_;  // the highest fenced incarnation of each node
   // The newest link session that each node opened to us: a Hello may have been under way for long.
   std::map<NodeId, std::pair<Incarnation, std::uint64_t>> newest_session_;

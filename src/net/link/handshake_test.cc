@@ -100,6 +100,27 @@ TEST(Handshake, RefusesOlderIncarnations) {
   EXPECT_EQ(refusal->reason(), Refusal::FENCED);
 }
 
+// Only lives that the user knows are welcome, and those of the coordinator. The refusal is not final: a life
+// may be told of later. The same holds for who answers.
+TEST(Handshake, RefusesLivesThatItDoesNotKnow) {
+  Handshake judge({.run = "run", .self = kSelf, .program = "test", .coordinator = NodeId{1}});
+  wire::Hello hello = good_hello();
+  EXPECT_FALSE(judge.objection(connection_named(""), hello, {}).has_value());
+  judge.set_known({});
+  const auto refusal = judge.objection(connection_named(""), hello, {});
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->reason(), Refusal::BUSY);
+  const Link link = link_with({kPeer.node, Incarnation{}});
+  EXPECT_TRUE(judge.objection(connection_named(""), good_welcome(), link).has_value());
+  judge.set_known({{kPeer.node, Incarnation{kPeer.incarnation.value - 1}}});
+  EXPECT_TRUE(judge.objection(connection_named(""), hello, {}).has_value());
+  judge.set_known({kPeer});
+  EXPECT_FALSE(judge.objection(connection_named(""), hello, {}).has_value());
+  EXPECT_FALSE(judge.objection(connection_named(""), good_welcome(), link).has_value());
+  hello.mutable_from()->set_node(1);
+  EXPECT_FALSE(judge.objection(connection_named(""), hello, {}).has_value());
+}
+
 // A later connection of the link session that is there is welcome. Older sessions, and the same one when its
 // link is gone, are refused.
 TEST(Handshake, Sessions) {

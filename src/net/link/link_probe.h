@@ -19,6 +19,8 @@ enum class LinkProbe : std::uint8_t {
   kSilentLane,
   kSilentStranger,
   kFencedBeforeKnown,
+  kUnknownLife,
+  kDialedOften,
   kCount,
 };
 
@@ -34,6 +36,9 @@ inline constexpr std::array<ProbeName<LinkProbe>, static_cast<std::size_t>(LinkP
     {LinkProbe::kSilentStranger, "link.silent-stranger", "who knocked said nothing in time"},
     {LinkProbe::kFencedBeforeKnown, "link.fenced-before-known",
      "a peer was fenced while its link was being opened"},
+    {LinkProbe::kUnknownLife, "link.unknown-life",
+     "an incarnation knocked of which the coordinator had not told"},
+    {LinkProbe::kDialedOften, "link.dialed-often", "an address waited at which nobody had answered"},
 }};
 
 }  // namespace gossamer::net

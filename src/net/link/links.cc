@@ -38,12 +38,14 @@ Links::Links(host::Network& network, Options options)
                    {.self = options_.self.node,
                     .relays = options_.relays,
                     .most_held = {most_held(options_.control_window), most_held(options_.bulk_window)},
-                    .most_held_in_all = options_.relay_bytes},
+                    .most_held_in_all = options_.relay_bytes,
+                    .most_held_of_one = options_.relay_bytes / 2},
                    options_.strangers),
       traffic_(connections_, ChannelRules(options_.channels, options_.coordinator)),
       handshake_({.run = options_.run,
                   .self = options_.self,
                   .program = options_.program,
+                  .coordinator = options_.coordinator,
                   .probes = options_.probes}) {
   CHECK(options_.self.node.value > 0 && options_.self.incarnation.value > 0);
 }
@@ -346,6 +348,7 @@ void Links::on_welcome(Connection& connection, const wire::Welcome& welcome, Ins
                  out);
   }
   link.peer = peer_of(welcome.from());
+  if (const host::Endpoint* const at = claimed(link, connection.lane)) dials_.answered(*at);
   connection.advance(ConnectionEvent::kWelcome);
   raise(connection, link, welcome.progress(), now, out);
 }

@@ -30,6 +30,7 @@
 #include "net/link/channel_rules.h"
 #include "net/link/connection.h"
 #include "net/link/connections.h"
+#include "net/link/dial_budget.h"
 #include "net/link/frame.h"
 #include "net/link/handshake.h"
 #include "net/link/lane_stream.h"
@@ -87,6 +88,9 @@ class Links {
   // link through a relay believes that relay anyway.)
   void trust_relay(NodeId node) { connections_.relay().trust(node); }
 
+  // The lives that this node was told of. Any other is refused for now, but for those of the coordinator.
+  // Before the first call none is.
+  void set_known(std::set<PeerId> lives) { handshake_.set_known(std::move(lives)); }
   // The peers that serve, for the table of channels. Before the first call all members count as serving.
   void set_serving(std::set<PeerId> peers) { traffic_.rules().set_serving(std::move(peers)); }
 
@@ -152,6 +156,7 @@ class Links {
   void serve(Link& link, host::Lane lane, Instant now);
   void schedule(Link& link, Instant now);
   void dial(Link& link, host::Lane lane, Instant now);
+  [[nodiscard]] const host::Endpoint* claimed(const Link& link, host::Lane lane) const;
   void dial_all(Link& link, Instant now);
 
   // Frames.
@@ -191,6 +196,7 @@ class Links {
   std::uint64_t last_serial_ = 0;
   std::map<NodeId, Link> links_;
   std::set<std::pair<Instant, NodeId>> wakes_;
+  DialBudget dials_;
   LinkEvents untold_;  // of calls that have no place for them
   Connections connections_;
   LinkTraffic traffic_;

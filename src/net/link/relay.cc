@@ -112,6 +112,7 @@ void Relay::push(const Place& place, Slices frame) {
   const std::uint64_t cost = kHeldCost + total_bytes(frame);
   half.held += cost;
   held_ += cost;
+  if (half.from.value != 0) held_of_[half.from] += cost;
   if (half.queue.empty()) outer.turns.push_back(place.number);
   half.queue.push_back(std::move(frame));
   ready_.insert(place.outer);
@@ -129,10 +130,17 @@ void Relay::say_closed(const Place& place, const std::string& reason) {
   notice(place.outer, header);
 }
 
+void Relay::let_go(Half& half, std::uint64_t cost) {
+  half.held -= cost;
+  held_ -= cost;
+  const auto of_one = held_of_.find(half.from);
+  if (of_one != held_of_.end() && (of_one->second -= cost) == 0) held_of_.erase(of_one);
+}
+
 void Relay::forget(const Place& place) {
   Outer& outer = outers_.at(place.outer);
   const auto found = outer.halves.find(place.number);
-  held_ -= found->second.held;
+  let_go(found->second, found->second.held);
   if (found->second.here.value != 0) ends_.erase(found->second.here);
   if (!found->second.queue.empty()) std::erase(outer.turns, place.number);
   outer.halves.erase(found);
@@ -206,8 +214,8 @@ void Relay::pass_on(host::ConnectionId id, Outer& outer, Number number, NodeId t
   }
   if (!wrong.empty()) return say_closed({id, number}, wrong);
   const Place there = add_half(*onward);
-  outer.halves[number] = {.here = {}, .onward = there};
-  outers_.at(*onward).halves[there.number].onward = {id, number};
+  outer.halves[number] = {.here = {}, .onward = there, .from = to};
+  outers_.at(*onward).halves[there.number] = {.here = {}, .onward = {id, number}, .from = outer.what.peer};
   wire::FrameHeader header;
   header.mutable_relay_open()->set_number(there.number);
   header.mutable_relay_open()->set_from_node(outer.what.peer.value);
@@ -227,7 +235,7 @@ void Relay::accept(host::ConnectionId id, Outer& outer, Number number, NodeId fr
   }
   if (!wrong.empty()) return say_closed({id, number}, wrong);
   const host::ConnectionId inner{kInner | ++last_inner_};
-  outer.halves[number] = {.here = inner, .onward = {}};
+  outer.halves[number] = {.here = inner, .onward = {}, .from = {}};
   ends_[inner] = {id, number};
   events_.emplace_back(host::Accepted{inner,
                                       outer.what.lane,
@@ -246,9 +254,11 @@ void Relay::on_relayed(const Place& place, Slices frame) {
   const std::uint64_t cost = kHeldCost + bytes;
   const Outer& onward = outers_.at(half.onward.outer);
   const std::uint64_t held = onward.halves.at(half.onward.number).held;
+  const auto of_one = held_of_.find(outers_.at(place.outer).what.peer);
+  const std::uint64_t held_of_one = of_one == held_of_.end() ? 0 : of_one->second;
   if (bytes <= kMostRelayed &&
       held + cost <= options_.most_held[static_cast<std::size_t>(onward.what.lane)] &&
-      held_ + cost <= options_.most_held_in_all) {
+      held_of_one + cost <= options_.most_held_of_one && held_ + cost <= options_.most_held_in_all) {
     return push(half.onward, std::move(frame));
   }
   const std::string reason = fmt::format("{} cannot hold more of it", certificate_name(options_.self));
@@ -273,8 +283,7 @@ std::optional<Slices> Relay::next_frame(host::ConnectionId id) {
   half.queue.pop_front();
   if (!half.queue.empty()) outer.turns.push_back(number);
   const std::uint64_t bytes = total_bytes(frame);
-  half.held -= kHeldCost + bytes;
-  held_ -= kHeldCost + bytes;
+  let_go(half, kHeldCost + bytes);
   if (half.here.value != 0) events_.emplace_back(host::Written{half.here, bytes});
   wire::FrameHeader header;
   header.mutable_relayed()->set_number(number);

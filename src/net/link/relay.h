@@ -38,6 +38,7 @@ class Relay {
     // Counted are the bytes of frames, and kHeldCost for each frame.
     std::array<std::uint64_t, host::kLanes> most_held{};
     std::uint64_t most_held_in_all = 0;
+    std::uint64_t most_held_of_one = 0;  // of what one node has sent
   };
   static constexpr std::uint64_t kHeldCost = 256;
   // The most inner connections over one outer connection, and the most RelayOpen and RelayClose frames that
@@ -97,6 +98,7 @@ class Relay {
   struct Half {
     host::ConnectionId here;        // the inner connection that ends here; 0: it goes on
     Place onward;                   // if so
+    NodeId from;                    // if so, the node that sent what waits in the queue
     std::deque<Slices> queue = {};  // for this outer connection
     std::uint64_t held = 0;
   };
@@ -121,6 +123,7 @@ class Relay {
   // Ends the half at `place`. The node or half behind it hears why; the outer connection does not.
   void end_half(const Place& place, const std::string& reason);
   void forget(const Place& place);
+  void let_go(Half& half, std::uint64_t cost);
 
   const Options options_;
   std::set<NodeId> trusted_;
@@ -128,6 +131,7 @@ class Relay {
   std::map<host::ConnectionId, Place> ends_;  // of inner connections that end here
   std::uint64_t last_inner_ = 0;
   std::uint64_t held_ = 0;
+  std::map<NodeId, std::uint64_t> held_of_;  // what each node has sent on, and waits here
   std::vector<host::NetworkEvent> events_;
   std::set<host::ConnectionId> ready_;
 };

@@ -325,9 +325,38 @@ class LoneRelay : public ::testing::Test {
 
   static constexpr host::ConnectionId kOne{1};
   static constexpr host::ConnectionId kTwo{2};
-  Relay relay_{
-      {.self = NodeId{3}, .relays = true, .most_held = {8U << 20, 8U << 20}, .most_held_in_all = 8U << 20}};
+  Relay relay_{{.self = NodeId{3},
+                .relays = true,
+                .most_held = {8U << 20, 8U << 20},
+                .most_held_in_all = 12U << 20,
+                .most_held_of_one = 8U << 20}};
 };
+
+// Claim: what one node sends on takes at most its part of the room, over however many inner connections.
+// Others have the rest. What has left makes room again.
+TEST_F(LoneRelay, HoldsNoMoreOfOne) {
+  constexpr host::ConnectionId kThree{3};
+  relay_.up(kThree, {.peer = NodeId{4}, .lane = Lane::kBulk, .ours = false});
+  const auto says = [&](host::ConnectionId from, const wire::FrameHeader& header, Slices payload = {}) {
+    EXPECT_TRUE(relay_.on_frame(from, {.header = header, .payload = std::move(payload)}).ok());
+  };
+  const Slices large{Slice::of(std::string(1'000'000, 'x'))};
+  for (int round = 0; round < 2; ++round) {
+    for (std::uint64_t i = 0; i < 5; ++i) {
+      const std::uint64_t number = 1 + 2 * (i + static_cast<std::uint64_t>(round) * 5);
+      says(kOne, relay_open(number, 2));
+      for (int frame = 0; frame < 2; ++frame) says(kOne, relayed(number), large);
+    }
+    EXPECT_EQ(fetch(kOne).size(), 1U) << "the fifth one ended: four hold 8 MB";
+    EXPECT_GE(relay_.held(), 8'000'000U);
+    const auto other = static_cast<std::uint64_t>(1 + 2 * round);
+    says(kThree, relay_open(other, 2));
+    for (int frame = 0; frame < 3; ++frame) says(kThree, relayed(other), large);
+    EXPECT_TRUE(fetch(kThree).empty()) << "no end of it";
+    (void)fetch(kTwo);
+    EXPECT_EQ(relay_.held(), 0U);
+  }
+}
 
 // What a correct peer never sends is a fault; what may have been under way is not.
 TEST_F(LoneRelay, Faults) {

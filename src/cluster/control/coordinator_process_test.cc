@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The process of a coordinator that leads, before nodes whose frames the test chooses.
+#include "cluster/control/coordinator_process.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/check.h"
+#include "base/node_name.h"
+#include "cluster/control/test_coordinator.h"
+#include "net/link/channels.h"
+#include "net/link/test_counting_network.h"
+
+namespace gossamer::cluster {
+namespace {
+
+class LeadingProcess : public ::testing::Test {
+ protected:
+  LeadingProcess() : process_(options(), network_, workload_, now_) {
+    network_.keeps = true;
+    store();
+    CHECK(process_.coordinator() != nullptr);
+  }
+
+  CoordinatorProcess::Options options() {
+    CoordinatorProcess::Options options;
+    options.coordinator.run = "run";
+    options.keep_every = from_seconds(1000);
+    options.others = [this](const net::Arrived& arrived) { others_.push_back(arrived.from); };
+    return options;
+  }
+  // The store does all that it is asked to do, and keeps nothing.
+  void store() {
+    while (const auto call = process_.next_call(now_)) {
+      if (std::holds_alternative<Campaign>(*call)) {
+        process_.answered(CampaignAnswer(Generation(1)), now_);
+      } else if (std::holds_alternative<Load>(*call)) {
+        process_.answered(LoadAnswer(std::vector<host::Entry>()), now_);
+      } else {
+        process_.answered(Result<void>(), now_);
+      }
+    }
+  }
+  // The node begins a life, which the store has to write.
+  void ask(NodeId node) {
+    membership::BeginAsk ask;
+    ask.set_run("run");
+    process_.coordinator()->begin(
+        node, ask.SerializeAsString(),
+        [&](const Result<std::string>& answer) { CHECK(answer.ok() && begun_.ParseFromString(*answer)); },
+        now_);
+  }
+  net::PeerId begin(NodeId node) {
+    ask(node);
+    store();
+    return {node, Incarnation(begun_.incarnation())};
+  }
+  // The life opens its control lane, and sends a report before the store can do anything.
+  void report(net::PeerId from) {
+    const host::ConnectionId connection{++last_};
+    process_.on(host::Accepted{.connection = connection,
+                               .lane = host::Lane::kControl,
+                               .peer = {certificate_name(from.node)},
+                               .from = "10.0.0.9:1",
+                               .host = "10.0.0.9"},
+                now_);
+    wire::FrameHeader header;
+    wire::Hello& hello = *header.mutable_hello();
+    hello.set_wire_min(net::kWireMin);
+    hello.set_wire_max(net::kWireMax);
+    hello.set_run("run");
+    hello.mutable_from()->set_node(from.node.value);
+    hello.mutable_from()->set_incarnation(from.incarnation.value);
+    hello.set_session(last_);
+    process_.on(host::Received{.connection = connection, .frame = net::encode_frame(header)}, now_);
+    header.mutable_data()->set_number(1);
+    header.mutable_data()->mutable_start()->set_channel(net::kReports);
+    header.mutable_data()->mutable_start()->set_body("a report");
+    process_.on(host::Received{.connection = connection, .frame = net::encode_frame(header)}, now_);
+  }
+
+  Instant now_;
+  net::CountingNetwork network_;
+  EqualThings workload_;
+  std::vector<net::PeerId> others_;
+  CoordinatorProcess process_;
+  membership::BeginAnswer begun_;
+  std::uint64_t last_ = 0;
+};
+
+// Claim: what a life says that this coordinator did not give, or that has ended, reaches no user of links,
+// even while the store has not written yet that it is refused.
+TEST_F(LeadingProcess, HearsOnlyLivesThatWereGiven) {
+  const net::PeerId former = begin(NodeId(9));
+  const net::PeerId lives = begin(NodeId(9));
+  ask(NodeId(11));  // the store is busy
+  report({lives.node, Incarnation(lives.incarnation.value + 100)});
+  report({NodeId(8), Incarnation(3)});
+  report(former);
+  EXPECT_TRUE(others_.empty());
+  store();
+  const net::PeerId other = begin(NodeId(10));
+  report(other);
+  EXPECT_EQ(others_, std::vector{other});
+}
+
+}  // namespace
+}  // namespace gossamer::cluster

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/link/dial_budget.h"
+
+#include <gtest/gtest.h>
+
+#include "net/link/links.h"
+#include "net/link/test_counting_network.h"
+
+namespace gossamer::net {
+namespace {
+
+// Claim: an address is dialed kAtOnce times and then once every kEvery, whoever asks, and others are not
+// touched by that. It begins anew when somebody has answered there, and after a long rest.
+TEST(DialBudget, BoundsDialsOfAnAddress) {
+  DialBudget budget;
+  const host::Endpoint there{.host = "10.0.0.9", .port = 7000};
+  const host::Endpoint beside{.host = "10.0.0.9", .port = 7001};
+  Instant now{1'000'000'000};
+  const auto at_once = [&] {
+    int dials = 0;
+    while (!budget.take(there, now)) ++dials;
+    return dials;
+  };
+  EXPECT_EQ(at_once(), static_cast<int>(DialBudget::kAtOnce));
+  EXPECT_FALSE(budget.take(beside, now));
+  for (int i = 0; i < 100; ++i) {
+    const auto later = budget.take(there, now);
+    ASSERT_TRUE(later);
+    EXPECT_LE(*later, now + DialBudget::kEvery);
+    now = *later;
+    EXPECT_EQ(at_once(), 1) << i;
+  }
+  budget.answered(there);
+  EXPECT_EQ(at_once(), static_cast<int>(DialBudget::kAtOnce));
+  now = now + from_seconds(1000);
+  EXPECT_EQ(at_once(), static_cast<int>(DialBudget::kAtOnce));
+}
+
+// Claim: links dial an address of a node that never answers there at most so often, also where the user opens
+// the link again and again, or tries one way after another. The coordinator is not counted.
+TEST(DialBudget, HoldsForLinks) {
+  for (const std::uint64_t node : {9U, 1U}) {
+    CountingNetwork network;
+    Links links(
+        network,
+        {.run = "run", .self = {NodeId{2}, Incarnation{1}}, .program = "test", .coordinator = NodeId{1}});
+    const PeerAddress there{.node = NodeId{node}, .control = {"10.0.0.9", 7000}, .bulk = {"10.0.0.9", 7001}};
+    Instant now{1'000'000'000};
+    for (int i = 0; i < 600; ++i) {
+      links.open(there, now);
+      LinkEvents events;
+      if (i % 3 == 0) {
+        for (const host::Lane lane : {host::Lane::kControl, host::Lane::kBulk})
+          (void)links.reroute(there, lane, now);
+      }
+      now = now + from_milliseconds(100);
+      links.tick(now, events);
+      if (i % 5 == 0) links.close(there.node, "it begins anew", now);
+    }
+    const double most = 2 * (DialBudget::kAtOnce + 60 / DialBudget::kEvery.seconds());
+    if (node == 1) {
+      EXPECT_GT(static_cast<double>(network.dialed), 2 * most);
+    } else {
+      EXPECT_LE(static_cast<double>(network.dialed), most);
+      EXPECT_GE(static_cast<double>(network.dialed), 2 * DialBudget::kAtOnce);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gossamer::net
