@@ -62,10 +62,9 @@ void FleetEngine::worked(Instant now) {
   if (done == FleetTask::kPreparing && !at->job.ok()) return fail(at->job.error(), now);
   if (!at->delivered.ok()) return fail(at->delivered.error(), now);
   const bool looked = std::exchange(at->looked, std::nullopt).has_value();
-  if (!at->taken.ok()) {
-    if (looked) reach(FleetProbe::kLookedInVain);  // the view changes, and this snapshot with it
-    return given_in_vain(now);
-  }
+  // A lie beside a good snapshot ends the view, and with it the snapshot: it must not be stored in the next
+  // one.
+  if (!at->taken.ok()) return given_in_vain(now);
   computed(done, *at, now);
   if (looked && lives()) store_snapshot(now);
   if (life_ == nullptr) return;

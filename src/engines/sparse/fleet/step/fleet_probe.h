@@ -44,7 +44,6 @@ enum class FleetProbe : std::uint8_t {
   kAddedRounded,
   kLogRounded,
   kGivenInVain,
-  kLookedInVain,
   kCount,
 };
 
@@ -99,8 +98,6 @@ inline constexpr std::array<ProbeName<FleetProbe>, static_cast<std::size_t>(Flee
          "a member without a log got one of what had travelled rounded"},
         {FleetProbe::kGivenInVain, "sparse.given-in-vain",
          "a member gave what none can have, and was blamed by one that did not take it"},
-        {FleetProbe::kLookedInVain, "sparse.looked-in-vain",
-         "a good snapshot was looked at beside a gift that none can have, and was forgotten with the view"},
     }};
 
 }  // namespace gossamer::sparse_engine
