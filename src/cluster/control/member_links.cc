@@ -193,9 +193,23 @@ void MemberLinks::watch_peers(Instant now) {
 
 std::set<NodeId> MemberLinks::out_of_reach(Instant now) {
   std::set<NodeId> nodes = silences_.silent(now, [&](NodeId peer) { return last_sign(peer, now); });
+  const std::set<NodeId> gone = without_bulk(now);
+  nodes.insert(gone.begin(), gone.end());
+  return nodes;
+}
+
+// Once messages have waited for too long for one bulk lane, all count that have been gone for as long. Which
+// end of a lane has lost it is seen by how many it has lost.
+std::set<NodeId> MemberLinks::without_bulk(Instant now) const {
+  std::set<NodeId> nodes;
   for (const auto& [node, waits] : bulk_waits_) {
-    if (now - waits.since < kBulkPatience) continue;
-    nodes.insert(node);
+    if (now - waits.since >= kBulkPatience) nodes.insert(node);
+  }
+  if (nodes.empty()) return nodes;
+  for (const auto& [node, record] : view_.members()) {
+    const net::LinkStatistics link = links_.statistics(node);
+    const net::LaneStatistics& bulk = link.lane(host::Lane::kBulk);
+    if (link.link != 0 && !bulk.up && now - bulk.since >= kBulkPatience) nodes.insert(node);
   }
   return nodes;
 }

@@ -84,7 +84,8 @@ class MemberLinks {
   // Both lanes to each other member of the view are up, directly or relayed.
   [[nodiscard]] bool reaches_all() const;
   // The members of the view that are out of reach. Nothing has come on their control lane for
-  // kUnreachableAfter, or messages have waited for their bulk lane for kBulkPatience.
+  // kUnreachableAfter, or messages have waited for their bulk lane for kBulkPatience. Then members whose bulk
+  // lane has been down for as long count, too, though nothing waits for it.
   [[nodiscard]] std::set<NodeId> out_of_reach(Instant now);
   // The members with which a link has ended since forget_losses().
   [[nodiscard]] const std::set<NodeId>& lost() const { return lost_; }
@@ -123,6 +124,7 @@ class MemberLinks {
   void tell_known();
   void connect_to(const membership::MemberRecord& record, Instant now);
   void reroute(const membership::MemberRecord& record, host::Lane lane, Instant now);
+  [[nodiscard]] std::set<NodeId> without_bulk(Instant now) const;
   [[nodiscard]] Instant left_behind(NodeId node, const Way& bulk, Instant now) const;
   void watch_bulk(Instant now);
   [[nodiscard]] bool is_up(NodeId node) const;

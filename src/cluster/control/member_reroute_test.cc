@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -142,6 +143,34 @@ TEST_F(MemberReroute, BulkGoneForLong) {
   heal_bulk("m2", "m3");
   EXPECT_FALSE(out_of_reach_after(15));
   EXPECT_EQ(older_->bodies(host::Lane::kBulk), std::vector<std::string>{"late"});
+}
+
+// Claim: a member that has lost all of its bulk lanes names them all once messages have waited for one. It
+// would else look no worse than its partner.
+TEST_F(MemberReroute, NamesAllBulkLanesThatAreGone) {
+  net::Node& third = start(4, 4);
+  third.links->trust_relay(kCoordinatorNode);
+  join(third, *nodes_.front());
+  membership::Change change;
+  change.set_from(1);
+  change.set_epoch(2);
+  membership::MemberRecord& record = *change.add_members();
+  record.set_node(4);
+  record.set_incarnation(4);
+  record.set_state(membership::SERVING);
+  *record.mutable_listening() = listening_of(third.address);
+  ASSERT_TRUE(view_.apply(change).ok());
+  peers_->view_changed(timeline_.now());
+  join(third, *younger_);
+  EXPECT_TRUE(peers_->up(third.id, timeline_.now()));
+  EXPECT_FALSE(out_of_reach_after(5));
+  for (const char* const other : {"m1", "m2", "m4"}) cut_bulk(other, "m3");
+  EXPECT_FALSE(out_of_reach_after(60));
+  younger_->send(*older_, host::Lane::kBulk, "late");
+  EXPECT_FALSE(out_of_reach_after(119));
+  EXPECT_EQ(peers_->out_of_reach(timeline_.now()), std::set<NodeId>());
+  EXPECT_TRUE(out_of_reach_after(3));
+  EXPECT_EQ(peers_->out_of_reach(timeline_.now()), (std::set<NodeId>{older_->id.node, third.id.node}));
 }
 
 // Claim: without the coordinator nothing is relayed. So the two minutes begin anew when it is back.
