@@ -13,6 +13,14 @@ import threading
 import time
 
 
+class Pair:
+    """The two connections of one that the line carries."""
+
+    def __init__(self, writers):
+        self.writers = writers
+        self.carried = 0
+
+
 class DistantLine:
     def __init__(self, near, far, ports, round_trip):
         self.near, self.far, self.round_trip = near, far, round_trip
@@ -55,16 +63,17 @@ class DistantLine:
         except OSError:
             writer.transport.abort()
             return
-        pair = (writer, onward_writer)
+        pair = Pair((writer, onward_writer))
         self.pairs[port].append(pair)
-        await asyncio.gather(self._one_way(reader, onward_writer), self._one_way(onward_reader, writer))
+        await asyncio.gather(self._one_way(pair, reader, onward_writer), self._one_way(pair, onward_reader, writer))
         self.pairs[port].remove(pair)
 
-    async def _one_way(self, reader, writer):
+    async def _one_way(self, pair, reader, writer):
         due = asyncio.Queue()
         sending = asyncio.create_task(self._send(due, writer))
         try:
             while data := await reader.read(1 << 16):
+                pair.carried += len(data)
                 due.put_nowait((time.monotonic() + self.round_trip / 2, data))
         except OSError:
             pass
@@ -86,13 +95,13 @@ class DistantLine:
                 return
 
     def reset(self, port):
-        """Breaks the oldest connection to that port; False if there is none."""
+        """Breaks the connection to that port that has carried most, so none of a few questions; False: there is none."""
         return self._call(self._reset(port))
 
     async def _reset(self, port):
         if not self.pairs[port]:
             return False
-        for writer in self.pairs[port][0]:
+        for writer in max(self.pairs[port], key=lambda pair: pair.carried).writers:
             # With a linger of 0 s the kernel sends RST.
             writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             writer.transport.abort()
