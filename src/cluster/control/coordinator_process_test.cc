@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/node_name.h"
 #include "cluster/control/test_coordinator.h"
+#include "cluster/control/test_hello.h"
 #include "net/link/channels.h"
 #include "net/link/test_counting_network.h"
 
@@ -63,21 +63,10 @@ class LeadingProcess : public ::testing::Test {
   // The life opens its control lane, and sends a report before the store can do anything.
   void report(net::PeerId from) {
     const host::ConnectionId connection{++last_};
-    process_.on(host::Accepted{.connection = connection,
-                               .lane = host::Lane::kControl,
-                               .peer = {certificate_name(from.node)},
-                               .from = "10.0.0.9:1",
-                               .host = "10.0.0.9"},
+    process_.on(knock(connection, from), now_);
+    process_.on(host::Received{.connection = connection, .frame = net::encode_frame(hello(from, last_))},
                 now_);
     wire::FrameHeader header;
-    wire::Hello& hello = *header.mutable_hello();
-    hello.set_wire_min(net::kWireMin);
-    hello.set_wire_max(net::kWireMax);
-    hello.set_run("run");
-    hello.mutable_from()->set_node(from.node.value);
-    hello.mutable_from()->set_incarnation(from.incarnation.value);
-    hello.set_session(last_);
-    process_.on(host::Received{.connection = connection, .frame = net::encode_frame(header)}, now_);
     header.mutable_data()->set_number(1);
     header.mutable_data()->mutable_start()->set_channel(net::kReports);
     header.mutable_data()->mutable_start()->set_body("a report");

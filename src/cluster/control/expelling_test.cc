@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/node_name.h"
 #include "cluster/control/control_message.h"
 #include "cluster/control/coordinator.h"
 #include "cluster/control/member_links.h"
+#include "cluster/control/test_hello.h"
 #include "cluster/control/test_leadership.h"
 #include "net/link/test_counting_network.h"
 
@@ -43,22 +43,10 @@ class Guest {
   [[nodiscard]] bool refuses(net::PeerId from, Instant now) {
     const host::ConnectionId connection{++last_};
     net::LinkEvents events;
-    links.on(host::Accepted{.connection = connection,
-                            .lane = host::Lane::kControl,
-                            .peer = {certificate_name(from.node)},
-                            .from = "10.0.0.9:1",
-                            .host = "10.0.0.9"},
-             now, events);
-    wire::FrameHeader header;
-    wire::Hello& hello = *header.mutable_hello();
-    hello.set_wire_min(net::kWireMin);
-    hello.set_wire_max(net::kWireMax);
-    hello.set_run("run");
-    hello.mutable_from()->set_node(from.node.value);
-    hello.mutable_from()->set_incarnation(from.incarnation.value);
-    hello.set_session(last_);
+    links.on(knock(connection, from), now, events);
     network.sent.clear();
-    links.on(host::Received{.connection = connection, .frame = net::encode_frame(header)}, now, events);
+    links.on(host::Received{.connection = connection, .frame = net::encode_frame(hello(from, last_))}, now,
+             events);
     CHECK(!network.sent.empty());
     return network.sent.front().kind_case() == wire::FrameHeader::kRefusal;
   }

@@ -88,8 +88,8 @@ class Links {
   // link through a relay believes that relay anyway.)
   void trust_relay(NodeId node) { connections_.relay().trust(node); }
 
-  // The lives that this node was told of. Any other is refused for now, but for those of the coordinator.
-  // Before the first call none is.
+  // The lives that this node was told of; the coordinator's need not be told. Hello and Welcome of any other
+  // life are answered with BUSY until a later call names it. Before the first call every life is welcome.
   void set_known(std::set<PeerId> lives) { handshake_.set_known(std::move(lives)); }
   // The peers that serve, for the table of channels. Before the first call all members count as serving.
   void set_serving(std::set<PeerId> peers) { traffic_.rules().set_serving(std::move(peers)); }

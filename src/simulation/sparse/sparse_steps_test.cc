@@ -51,8 +51,8 @@ TEST(SparseSteps, AreNearTheBound) {
       // The last segment of an exchange crosses two lines, one after the other. That is much if nothing else
       // takes time.
       EXPECT_LE(report.seconds_per_step, (rtt > 0 ? 1.1 : 1.4) * least.seconds);
-      // Of the step in which counting begins, or ends, some bytes have left already: at most those of one
-      // step.
+      // Members have sent some bytes of the next step when counting begins, and when it ends. The two differ
+      // by the bytes of one step at most.
       EXPECT_GE(report.bytes_per_step, least.bytes * (1 - 1.0 / static_cast<double>(options.steps)));
       EXPECT_LE(report.bytes_per_step, 1.15 * least.bytes);
       if (rtt > 0) {
