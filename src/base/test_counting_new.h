@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: how often this program has called operator new. A program that links counting_new.cc counts.
+// For tests: how often this program has called operator new. Programs that link test_counting_new.cc count.
 //
 // Thread rule: any thread.
 #pragma once

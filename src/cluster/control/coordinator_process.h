@@ -52,7 +52,7 @@ class CoordinatorProcess {
     host::Candidate candidate;
     Duration keep_every;                // Store::keep_every()
     std::optional<Duration> lead_time;  // Store::lead_time()
-    bool certificates = false;          // if the run has them, a node without one may only ask for the leader
+    bool certificates = false;          // if the run has them, Begin needs one
     bool led_before = false;            // a process has led the run: an empty store is another's
     std::string program;
     std::uint64_t seed = 0;

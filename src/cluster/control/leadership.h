@@ -51,7 +51,7 @@ struct CoordinatorOptions {
   std::vector<TrackId> tracks = {};  // tracks of the ledgers; empty: there are no ledgers
   std::uint64_t batch = 1;           // samples of a step
   placement::Options placement = {};
-  Duration freeze_time = from_seconds(30);  // a member that does not rest within it is fenced
+  Duration freeze_time = from_seconds(30);  // an engine without a sign of work is late then (rest_clock.h)
   Duration patience = from_seconds(600);    // a member without a coordinator ends after it (Member::Options)
   std::string machine = {};  // as in a member's record: which members share this one's network stack
   Defect defect = Defect::kNone;

@@ -116,8 +116,8 @@ class Member {
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
   [[nodiscard]] std::vector<MemberEvent> take_events() { return std::exchange(events_, {}); }
 
-  // The engine is prepared to hold things. The coordinator is told once links to all members are up, because
-  // a member without all links would stop the others.
+  // The engine is prepared to hold things. The coordinator is told once both lanes to all members and to
+  // itself are up, because a member without all links would stop the others.
   void ready(Instant now);
   // The engine has come to rest for the epoch of the view.
   void frozen(std::string report, const std::vector<std::uint64_t>& copies, Instant now);

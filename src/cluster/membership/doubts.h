@@ -12,7 +12,7 @@
 // - No word of a single member ends the lives of all that hold something: it may lie. Two must say it.
 //
 // A member ends by itself when it has been without a coordinator for its patience. After that time nobody is
-// spared. docs/protocols/membership.md, "Deaths".
+// spared. docs/protocols/membership.md, "Dead, or out of reach?".
 //
 // Cost: linear in the members, for each question about a silent one. Thread rule: one owner.
 #pragma once

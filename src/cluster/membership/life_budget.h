@@ -3,9 +3,8 @@
 // LifeBudget: how many lives a node may begin, and when one may serve. Each life of a member that serves
 // costs the others two changes of the view, in which they rest.
 // - A node may begin six lives one after another, and then one every ten seconds.
-// - After two lives that came and ended within 60 s, the next one may serve 0.5 s after the last has ended,
-// then 1 s,
-//   2 s ... 60 s.
+// - After two lives that came and ended within 60 s, the next one waits before it may serve. It waits 0.5 s
+//   from the end of the last one, then 1 s, 2 s ... 60 s.
 //
 // A process of this program waits so long by itself between lives that end soon; this holds back others.
 //

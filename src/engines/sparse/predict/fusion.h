@@ -60,7 +60,7 @@ inline constexpr PredictParts kNearestRowsAlone{
 class InstanceIndex;
 struct Instances;
 
-// The answers of nodes that hold the model together, about one query (fleet/fused_block.h). They cover all
+// The answers of nodes that hold the model together, about one query (serve/fused_block.h). They cover all
 // labels and rows to which the query's views lead.
 class FusionAnswers {
  public:

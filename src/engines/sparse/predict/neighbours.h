@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Operations on near training rows. They are shared by the predictor of one process, which has all rows, and
-// by nodes that have a share each (fleet/instance_scorer.h). The same code gives both the same bits.
+// by nodes that have a share each (serve/instance_scorer.h). The same code gives both the same bits.
 //
 // Thread rule: pure functions.
 #pragma once
