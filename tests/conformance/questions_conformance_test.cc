@@ -180,9 +180,9 @@ TEST_P(QuestionsConformance, TooLarge) {
               HasSubstr("the answer is too large: got 1048577 bytes"));
 }
 
-// Two askers ask a server a little more than it may hold. It takes as many as it may hold, and tells the others
-// that it is busy. Each question ends once. Later the server takes new ones. With TLS the askers ask 40: the door
-// gives a handshake 5 s, and 200 at once take longer on a machine whose other tests come first.
+// Two askers ask a server a little more than it may hold. It takes as many as it may hold, and tells the
+// others that it is busy. Each question ends once. Later the server takes new ones. With TLS the askers ask
+// 40: the door gives a handshake 5 s, and 200 at once take longer on a machine whose other tests come first.
 TEST_P(QuestionsConformance, ManyAtOnce) {
   const std::size_t half = GetParam() == NetworkKind::kTls ? 20 : kMaxWaitingQuestions / 2 + 20;
   const std::size_t held = std::min(2 * half, kMaxWaitingQuestions);
