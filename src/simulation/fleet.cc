@@ -253,14 +253,14 @@ SimMember* Fleet::find(const std::string& machine) {
   return found == members_.end() ? nullptr : found->second.get();
 }
 
-void Fleet::kill(const std::string& machine) {
+void Fleet::kill(std::string machine) {
   const auto found = members_.find(machine);
   if (found == members_.end()) return;
   note_failures();
   past_lives_ += found->second->lives();
   const bool comes_again = found->second->has_own_machine() && internet_.is_there(machine);
   members_.erase(found);
-  if (comes_again) free_machines_.push_back(machine);
+  if (comes_again) free_machines_.push_back(std::move(machine));
 }
 
 void Fleet::kill_for(const std::string& machine, Duration time) {

@@ -84,8 +84,8 @@ class Fleet final {
   // Starts a member and returns its machine: m1, m2, ...
   std::string join(SimMember::Options options);
   void start_new_member() { join(options_.new_member()); }
-  // Ends the member's process at once.
-  void kill(const std::string& machine);
+  // Ends the member's process at once. The name is a copy, as callers have it from members(), which loses it.
+  void kill(std::string machine);
   // Likewise, and the same node begins again after a while.
   void kill_for(const std::string& machine, Duration time);
   // Ends a coordinator. `back` is called when it has begun again.

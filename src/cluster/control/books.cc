@@ -274,10 +274,11 @@ void Books::free_everything_of(Incarnation incarnation) {
   if (!claims_of_.contains(incarnation)) return;
   std::vector<Claim> freed;
   for (auto& [step, rows] : claim_rows_) {
-    const auto others = std::stable_partition(rows.begin(), rows.end(),
-                                              [&](const Claim& one) { return one.by == incarnation; });
-    freed.insert(freed.end(), rows.begin(), others);
-    rows.erase(rows.begin(), others);
+    std::erase_if(rows, [&](const Claim& one) {
+      const bool frees = one.by == incarnation;
+      if (frees) freed.push_back(one);
+      return frees;
+    });
   }
   drop_rows(freed);
 }

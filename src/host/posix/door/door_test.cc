@@ -280,6 +280,8 @@ class FewDescriptors {
 // Without a free descriptor the oldest unread guest makes room, whatever the limits say.
 TEST_F(DoorTest, OutOfDescriptors) {
   open(kAmple);
+  // The sanitizer of undefined behaviour opens a pipe where it meets a type for the first time.
+  EXPECT_EQ(*echo(silent()), "hello");
   std::vector<Descriptor> guests;
   for (int i = 0; i < 50; ++i) guests.push_back(new_socket());
   Descriptor asker = new_socket();
