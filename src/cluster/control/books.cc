@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/control/books.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace gossamer::cluster {
