@@ -17,6 +17,7 @@ namespace {
 
 constexpr Duration kLookEvery{20'000'000};
 constexpr std::uint64_t kLanesEvery = 50;  // looks
+constexpr std::uint64_t kMemoryEvery = 5;  // looks
 // With what a loop may be late.
 constexpr Duration kLongestSilence = net::Connection::kSilence + from_seconds(2);
 
@@ -451,10 +452,34 @@ void Fleet::look_at_lanes() {
   }
 }
 
+void Fleet::look_at_memory() {
+  for (const auto& [machine, member] : members_) {
+    const cluster::Member* const its = member->member();
+    if (its != nullptr && !hostile_.contains(its->self().incarnation))
+      judge_memory(machine, *member->links());
+  }
+  for (const auto& [machine, coordinator] : coordinators_) {
+    if (coordinator->links() != nullptr) judge_memory(machine, *coordinator->links());
+  }
+}
+
+// What a coordinator has to say is not judged. It is believed.
+void Fleet::judge_memory(const std::string& machine, const net::Links& links) {
+  for (const auto& [where, member] : members_) {
+    if (where == machine || member->member() == nullptr) continue;
+    const NodeId node = member->member()->self().node;
+    const std::uint64_t held = links.statistics(node).held_bytes;
+    if (held <= kMostHeld) continue;
+    invariants_.broke(
+        fmt::format("{} holds {} bytes because of node {} on {}", machine, held, node.value, where));
+  }
+}
+
 // Notes failures now and then, so that no member takes its failure with it.
 void Fleet::look() {
   note_failures();
   if (++looks_ % kLanesEvery == 0) look_at_lanes();
+  if (looks_ % kMemoryEvery == 0) look_at_memory();
   timeline_.after(kLookEvery, [this] { look(); });
 }
 

@@ -47,6 +47,8 @@ using TimedTrace = std::function<void(double, const std::string& who, const std:
 class Fleet final {
  public:
   static constexpr Duration kAbandoned = cluster::Doubts::kAbandoned;
+  // What may wait at a process because of one node: for it, and from it (LinkStatistics::held_bytes).
+  static constexpr std::uint64_t kMostHeld = 50'000'000;
 
   struct Options {
     cluster::Workload& workload;  // outlives the fleet
@@ -108,6 +110,8 @@ class Fleet final {
   }
   // From now on its word alone must not cost others their lives.
   void note_liar(Incarnation life) { liars_.insert(life); }
+  // Its process may hold what it likes from now on.
+  void note_hostile(Incarnation life) { hostile_.insert(life); }
   // Removes members that are done, and starts others in their place.
   void replace_done();
   void run_for(double seconds);
@@ -166,6 +170,8 @@ class Fleet final {
   void heard(const std::string& machine, const net::Arrived& arrived);
   void look();
   void look_at_lanes();
+  void look_at_memory();
+  void judge_memory(const std::string& machine, const net::Links& links);
   void note_failure(const std::string& what);
   void note_failures();
 
@@ -192,6 +198,7 @@ class Fleet final {
   Invariants invariants_;
   Traffic traffic_;
   std::set<Incarnation> liars_;
+  std::set<Incarnation> hostile_;
   std::set<Incarnation> struck_;
   std::vector<std::string> free_machines_;  // their members have ended
   std::optional<std::string> failure_;

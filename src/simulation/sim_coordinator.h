@@ -46,6 +46,7 @@ class SimCoordinator final : public SimProcess, private cluster::Witness {
 
   // Null while it stands by.
   [[nodiscard]] cluster::Coordinator* leader() { return process_->coordinator(); }
+  [[nodiscard]] const net::Links* links() const { return process_->links(); }
   // Sends on a channel other than the coordinator's.
   void send(net::PeerId to, host::Lane lane, net::Message message) {
     if (process_->links() == nullptr) return;

@@ -189,6 +189,8 @@ void Coordinator::blame(net::PeerId peer, const Error& error, Instant now) {
 void Coordinator::on_message(net::PeerId from, const net::Message& message, Instant now) {
   LedMember* member = find(from);
   if (member == nullptr) return reach(ControlProbe::kFormerLife);  // or gone already
+  if (!member->words.take(net::counted_bytes(message), now))
+    return fence(from.node, "it says more than a member has to say", now);
   const auto said = unpack_to_coordinator(message);
   if (!said.ok()) {
     reach(ControlProbe::kMalformed);

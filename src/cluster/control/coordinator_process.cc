@@ -259,15 +259,16 @@ void CoordinatorProcess::on_done(const Result<void>& answer, Instant now) {
 void CoordinatorProcess::start_leading(Instant now) {
   stage_ = Stage::kLeading;
   links_ = std::make_unique<net::Links>(
-      network_, net::Links::Options{.run = options_.coordinator.run,
-                                    .self = {kCoordinatorNode, Incarnation(records_.lead.incarnation())},
-                                    .program = options_.program,
-                                    .seed = options_.seed,
-                                    .channels = net::channel_rules(),
-                                    .coordinator = kCoordinatorNode,
-                                    .relays = true,
-                                    .probes = options_.link_probes,
-                                    .silence = silence_by(options_.coordinator.defect)});
+      network_,
+      net::Links::Options{.run = options_.coordinator.run,
+                          .self = {kCoordinatorNode, Incarnation(records_.lead.incarnation())},
+                          .program = options_.program,
+                          .seed = options_.seed,
+                          .channels = options_.others ? net::channel_rules() : net::rules_of_membership(),
+                          .coordinator = kCoordinatorNode,
+                          .relays = true,
+                          .probes = options_.link_probes,
+                          .silence = silence_by(options_.coordinator.defect)});
   Coordinator::Options options = options_.coordinator;
   options.generation = generation_;
   coordinator_ =

@@ -78,7 +78,7 @@ TEST(Frame, SaysWhatIsWrong) {
   ping.mutable_ping()->set_token(1);
   EXPECT_EQ(message(joined(encode_frame(ping))), "fine");
   EXPECT_THAT(message(joined(encode_frame(ping)) + "x"), HasSubstr("1 bytes behind"));
-  EXPECT_THAT(message(std::string(kMaxFrameBytes + 1, 'x')), HasSubstr("at most 2097152"));
+  EXPECT_THAT(message(std::string(kMaxFrameBytes + 1, 'x')), HasSubstr("at most 131072"));
 }
 
 }  // namespace

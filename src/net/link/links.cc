@@ -41,7 +41,9 @@ Links::Links(host::Network& network, Options options)
                     .most_held_in_all = options_.relay_bytes,
                     .most_held_of_one = options_.relay_bytes / 2},
                    options_.strangers),
-      traffic_(connections_, ChannelRules(options_.channels, options_.coordinator)),
+      traffic_(connections_, ChannelRules(options_.channels, options_.coordinator,
+                                          options_.self.node == options_.coordinator ? Receiver::kCoordinator
+                                                                                     : Receiver::kMember)),
       handshake_({.run = options_.run,
                   .self = options_.self,
                   .program = options_.program,

@@ -11,6 +11,12 @@
 #include "engines/sparse/fleet/step/layout_message.h"
 
 namespace gossamer::sparse_engine {
+namespace {
+
+// Around the payload of an answer.
+constexpr std::uint64_t kMostAnswerBody = 256;
+
+}  // namespace
 
 // A block and its next questions. While there is Work on it, only the Work uses it.
 struct FleetQueries::Bench {
@@ -91,6 +97,7 @@ void FleetQueries::ask_round() {
     sending.to = ready.peer;
     sending.message = {
         .channel = kQueryChannel, .body = body.SerializeAsString(), .payload = std::move(each.payload)};
+    sending.most_answer_bytes = kMostAnswerBody + each.answer_bytes.value_or(2 * kMostLabelBytes);
     if (net::counted_bytes(sending.message) > host::kBulkBytes) sending.lane = host::Lane::kBulk;
   }
 }

@@ -92,6 +92,25 @@ TEST(ServingEngine, TheNextLeadFindsThemReady) {
   }
 }
 
+// Claim: an answer goes over the link that brought its question, or not at all. A lead that has not asked
+// gets none, though it is the next one and the members have computed for the one before.
+TEST(ServingEngine, TheNextLeadGetsNoAnswerOfBefore) {
+  Served served({.features = 60, .labels = 77, .hidden = 48});
+  Rng rng(5, Purpose::kTest);
+  const testing::OwnedRows queries = testing::random_rows(rng, 60, 8);
+  ServedFleet fleet(served, 2, 1, from_seconds(3));
+  fleet.ask(queries.view(), 10);
+  ASSERT_TRUE(fleet.answer(60'000)) << fleet->log();
+  fleet.ask(queries.view(), 10);
+  EXPECT_FALSE(fleet.answer(1000)) << "members compute for 3 s";
+  const std::size_t before = fleet.answers();
+  EXPECT_GE(before, 2U);
+  fleet.kill_lead();
+  fleet->run_for(20);
+  EXPECT_EQ(fleet->unsettled(), std::nullopt);
+  EXPECT_EQ(fleet.answers(), before);
+}
+
 // Claim: a number that overflows finds nothing for its own query, as in one process, and harms no other.
 TEST(ServingEngine, OverflowsAlone) {
   Served served({.features = 60, .labels = 77, .hidden = 48});
