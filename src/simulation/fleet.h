@@ -27,6 +27,7 @@
 #include "host/sim/timeline.h"
 #include "simulation/access_lines.h"
 #include "simulation/claim_watch.h"
+#include "simulation/contact_watch.h"
 #include "simulation/durable.h"
 #include "simulation/fault.h"
 #include "simulation/invariants.h"
@@ -99,6 +100,7 @@ class Fleet final {
   void inject(const Fault& fault);
   // A fault takes the member's present life away, from all others or from the run.
   void note_struck(const SimMember& member);
+  [[nodiscard]] bool struck(Incarnation life) const { return struck_.contains(life); }
   // Lives that are fenced and that a fault had taken away. A life that is fenced for any other reason was
   // there.
   [[nodiscard]] std::uint64_t struck_and_fenced() const;
@@ -165,7 +167,6 @@ class Fleet final {
   void told(SimMember& process, const cluster::ProcessEvent& event);
   void heard(const std::string& machine, const net::Arrived& arrived);
   void look();
-  void look_at_lanes();
   void note_failure(const std::string& what);
   void note_failures();
 
@@ -196,6 +197,7 @@ class Fleet final {
   std::vector<std::string> free_machines_;  // their members have ended
   std::optional<std::string> failure_;
   std::uint64_t looks_ = 0;
+  ContactWatch contact_watch_;
   std::map<std::string, Seen> seen_;
   std::map<std::string, std::unique_ptr<SimCoordinator>> coordinators_;
   std::map<std::string, std::unique_ptr<SimMember>> members_;
