@@ -16,10 +16,8 @@ namespace gossamer::simulation {
 namespace {
 
 constexpr Duration kLookEvery{20'000'000};
-constexpr std::uint64_t kLanesEvery = 50;  // looks
-constexpr std::uint64_t kMemoryEvery = 5;  // looks
-// With what a loop may be late.
-constexpr Duration kLongestSilence = net::Connection::kSilence + from_seconds(2);
+constexpr std::uint64_t kContactsEvery = 50;  // looks
+constexpr std::uint64_t kMemoryEvery = 5;     // looks
 
 membership::Listening coordinator_listening(const std::string& machine) {
   return cluster::listening_of(
@@ -434,24 +432,6 @@ void Fleet::note_failures() {
     note_failure("coordinator: " + leader()->failure()->message());
 }
 
-// A lane that stands for longer than its silence time, and on which nothing comes, carries nothing, and
-// nobody takes another way.
-void Fleet::look_at_lanes() {
-  for (const auto& [machine, member] : members_) {
-    if (member->paused() || member->links() == nullptr || member->member() == nullptr) continue;
-    std::vector<NodeId> peers{cluster::kCoordinatorNode};
-    for (const auto& [node, record] : member->member()->view().members()) peers.push_back(node);
-    for (const NodeId peer : peers) {
-      for (const host::Lane lane : {host::Lane::kControl, host::Lane::kBulk}) {
-        const net::LaneStatistics one = member->links()->statistics(peer).lane(lane);
-        if (!one.up || !one.last_heard || member->now() - *one.last_heard <= kLongestSilence) continue;
-        invariants_.broke(fmt::format("{} holds the {} lane to node {}, silent for {:.1f} s", machine,
-                                      name(lane), peer.value, (member->now() - *one.last_heard).seconds()));
-      }
-    }
-  }
-}
-
 void Fleet::look_at_memory() {
   for (const auto& [machine, member] : members_) {
     const cluster::Member* const its = member->member();
@@ -478,7 +458,9 @@ void Fleet::judge_memory(const std::string& machine, const net::Links& links) {
 // Notes failures now and then, so that no member takes its failure with it.
 void Fleet::look() {
   note_failures();
-  if (++looks_ % kLanesEvery == 0) look_at_lanes();
+  if (++looks_ % kContactsEvery == 0) {
+    if (const auto what = contact_watch_.look(*this)) invariants_.broke(*what);
+  }
   if (looks_ % kMemoryEvery == 0) look_at_memory();
   timeline_.after(kLookEvery, [this] { look(); });
 }

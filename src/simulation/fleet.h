@@ -27,6 +27,7 @@
 #include "host/sim/timeline.h"
 #include "simulation/access_lines.h"
 #include "simulation/claim_watch.h"
+#include "simulation/contact_watch.h"
 #include "simulation/durable.h"
 #include "simulation/fault.h"
 #include "simulation/invariants.h"
@@ -101,6 +102,7 @@ class Fleet final {
   void inject(const Fault& fault);
   // A fault takes the member's present life away, from all others or from the run.
   void note_struck(const SimMember& member);
+  [[nodiscard]] bool struck(Incarnation life) const { return struck_.contains(life); }
   // Lives that are fenced and that a fault had taken away. A life that is fenced for any other reason was
   // there.
   [[nodiscard]] std::uint64_t struck_and_fenced() const;
@@ -169,7 +171,6 @@ class Fleet final {
   void told(SimMember& process, const cluster::ProcessEvent& event);
   void heard(const std::string& machine, const net::Arrived& arrived);
   void look();
-  void look_at_lanes();
   void look_at_memory();
   void judge_memory(const std::string& machine, const net::Links& links);
   void note_failure(const std::string& what);
@@ -203,6 +204,7 @@ class Fleet final {
   std::vector<std::string> free_machines_;  // their members have ended
   std::optional<std::string> failure_;
   std::uint64_t looks_ = 0;
+  ContactWatch contact_watch_;
   std::map<std::string, Seen> seen_;
   std::map<std::string, std::unique_ptr<SimCoordinator>> coordinators_;
   std::map<std::string, std::unique_ptr<SimMember>> members_;

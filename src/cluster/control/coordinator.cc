@@ -385,7 +385,7 @@ void Coordinator::tick(Instant now) {
       .hears = [&](NodeId node) { return Watch::is_heard(run_.members.at(node), now); },
       .cut_off = watch_.alone_since(now).has_value()};
   const std::set<NodeId> restless = changes_.take_restless(hearing, now);
-  fence_all({restless.begin(), restless.end()}, "it did not come to rest in time", now);
+  fence_all({restless.begin(), restless.end()}, kRestless, now);
   fence_contradicting(now);
   if (last_word_ && *last_word_ <= now) last_word_.reset();
   if (changes_.take_stop_end(now)) {

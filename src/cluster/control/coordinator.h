@@ -64,7 +64,8 @@ class Coordinator {
   static constexpr Duration kEndingPatience{20'000'000'000};
   static constexpr std::size_t kMostNames = 100'000;  // nodes that a beat may name
   static constexpr std::string_view kUnreachable =
-      "it and others cannot reach each other";  // why one is lost
+      "it and others cannot reach each other";                                      // why one is lost
+  static constexpr std::string_view kRestless = "it did not come to rest in time";  // likewise
 
   Coordinator(Options options, Records records, Workload& workload, net::Links& links, Instant now);
 

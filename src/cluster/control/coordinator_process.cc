@@ -121,6 +121,7 @@ std::optional<Instant> CoordinatorProcess::lead_ends() const {
 void CoordinatorProcess::resign_if_alone(Instant now) {
   if (coordinator_ == nullptr || !options_.lead_time || options_.coordinator.coordinators.size() < 2) return;
   if (coordinator_->phase() == Coordinator::Phase::kStopping) return;
+  if (!options_.coordinator.guarded(Defect::kNeverResigns)) return;
   const auto since = coordinator_->alone_since(now);
   if (!since) {
     alone_for_ = kAloneFor;

@@ -72,7 +72,7 @@ void MemberLinks::reroute(Instant now) {
 void MemberLinks::reroute(const membership::MemberRecord& record, host::Lane lane, Instant now) {
   const NodeId node(record.node());
   auto blocked = links_.blocked_since(node, lane, now);
-  if (!blocked || !reaches(own_, record)) return;
+  if (!blocked || !reaches(own_, record) || !guarded(Defect::kNoOtherWay)) return;
   Way& way = ways_.try_emplace({node, lane}, Way{.since = now}).first->second;
   if (lane == host::Lane::kBulk) blocked = std::min(*blocked, left_behind(node, way, now));
   // Each way has its time.

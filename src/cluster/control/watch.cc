@@ -94,7 +94,7 @@ void Watch::closed(LedMember& member, Instant now) {
 
 void Watch::says(NodeId by, const Word& word, Instant now) {
   disputes_.says(by, word.unreachable, now);
-  if (asked_about_.empty()) return;
+  if (asked_about_.empty() || !options_.guarded(Defect::kNoWitness)) return;
   if (doubts_.says(by, word.hears, word.quiet)) wake_spared(now);
 }
 
@@ -197,6 +197,7 @@ std::vector<NodeId> Watch::missing(Instant now) {
 
 std::optional<Instant> Watch::spares(LedMember& member, const Doubts::Fleet& fleet, Duration patience,
                                      Instant now) {
+  if (!options_.guarded(Defect::kSilenceFences)) return std::nullopt;
   const NodeId node(member.record.node());
   if (!fleet.contains(node)) {
     // It began and never came. If nobody elsewhere is heard, that may be our doing.
@@ -289,7 +290,7 @@ std::vector<Fencing> Watch::due(Duration patience, Instant now) {
   if (!next || *next > now) return {};
   ask_at_.reset();
   const Doubts::Fleet known = fleet(now);
-  ask_about(known, now);
+  if (options_.guarded(Defect::kSilenceFences)) ask_about(known, now);
   while (!wakes_.empty() && wakes_.begin()->first <= now) {
     const NodeId node = wakes_.begin()->second;
     wakes_.erase(wakes_.begin());
@@ -337,7 +338,7 @@ std::vector<Fencing> Watch::fencings(std::vector<NodeId> late, std::vector<NodeI
   std::vector<Fencing> all;
   if (!late.empty()) {
     reach(ControlProbe::kNotHereInTime);
-    all.push_back({std::move(late), "it did not come in time"});
+    all.push_back({std::move(late), kNotInTime});
   }
   if (dead.empty()) return all;
   if (const Instant last = last_due(first, now); last > now) {
@@ -346,7 +347,7 @@ std::vector<Fencing> Watch::fencings(std::vector<NodeId> late, std::vector<NodeI
     return all;
   }
   reach(ControlProbe::kSilent);
-  all.push_back({std::move(dead), "it is silent"});
+  all.push_back({std::move(dead), kSilent});
   return all;
 }
 

@@ -38,6 +38,9 @@ class Watch {
   static constexpr Duration kMissingFor{1'000'000'000};  // a living member finds a new coordinator sooner
   static constexpr Duration kTogether{50'000'000};       // deaths so close are one change of the view
   static constexpr Duration kAskAfter{1'000'000'000};    // of a silence that others are asked about
+  // Why members are lost.
+  static constexpr std::string_view kSilent = "it is silent";
+  static constexpr std::string_view kNotInTime = "it did not come in time";
 
   // `links` outlives this part.
   Watch(const Leadership& leadership, net::Links& links, Instant now);
