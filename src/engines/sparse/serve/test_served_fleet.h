@@ -107,8 +107,12 @@ class ServedFleet {
                 .seed = seed,
                 .path = {.delay = from_milliseconds(5)},
                 .others = [this](const net::Arrived& arrived) {
-                  if (arrived.message.channel == kQueryChannel)
-                    static_cast<void>(queries_->on(arrived.from, arrived.message));
+                  const cluster::Coordinator* const leader = fleet_.leader();
+                  if (leader == nullptr || arrived.message.channel != kQueryChannel) return;
+                  // As node::Companion is told.
+                  if (leader->installed() != placed_)
+                    queries_->placed(placed_ = leader->installed(), leader->decision());
+                  static_cast<void>(queries_->on(arrived.from, arrived.message));
                 }}) {
     for (std::size_t i = 0; i < members; ++i) join();
   }
@@ -149,6 +153,7 @@ class ServedFleet {
     fleet_.kill_coordinator_for("c1", from_seconds(0.5));
     working_ = {};
     queries_.emplace(model());
+    placed_ = Epoch();
   }
   [[nodiscard]] FleetQueries& queries() { return *queries_; }
   [[nodiscard]] simulation::Fleet* operator->() { return &fleet_; }
@@ -159,6 +164,7 @@ class ServedFleet {
   Served& served_;
   FleetWorkload workload_;
   std::optional<FleetQueries> queries_;
+  Epoch placed_;                // that the queries were told
   FleetQueries::Work working_;  // under way
   simulation::Fleet fleet_;
 };
