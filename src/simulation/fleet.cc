@@ -155,7 +155,7 @@ void Fleet::start_coordinator(const std::string& machine) {
                               .clock = draw_clock(),
                               .process = coordinator_options(machine)},
       SimCoordinator::Run{medium_, options_.workload, durable_, claim_watch_, invariants_, traffic_,
-                          [this](Incarnation one) { return liars_.contains(one); }},
+                          [this](Incarnation one) { return marked_.liars.contains(one); }},
       note);
 }
 
@@ -313,12 +313,12 @@ void Fleet::cut_off_for(const std::string& machine, Duration lasts) {
 }
 
 void Fleet::note_struck(const SimMember& member) {
-  if (const auto life = member.life()) struck_.insert(*life);
+  if (const auto life = member.life()) marked_.struck.insert(*life);
 }
 
 std::uint64_t Fleet::struck_and_fenced() const {
   return static_cast<std::uint64_t>(
-      std::ranges::count_if(struck_, [this](Incarnation one) { return durable_.fenced(one); }));
+      std::ranges::count_if(marked_.struck, [this](Incarnation one) { return durable_.fenced(one); }));
 }
 
 void Fleet::inject(const Fault& fault) {
@@ -435,7 +435,7 @@ void Fleet::note_failures() {
 void Fleet::look_at_memory() {
   for (const auto& [machine, member] : members_) {
     const cluster::Member* const its = member->member();
-    if (its != nullptr && !hostile_.contains(its->self().incarnation))
+    if (its != nullptr && !marked_.hostile.contains(its->self().incarnation))
       judge_memory(machine, *member->links());
   }
   for (const auto& [machine, coordinator] : coordinators_) {

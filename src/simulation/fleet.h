@@ -102,7 +102,7 @@ class Fleet final {
   void inject(const Fault& fault);
   // A fault takes the member's present life away, from all others or from the run.
   void note_struck(const SimMember& member);
-  [[nodiscard]] bool struck(Incarnation life) const { return struck_.contains(life); }
+  [[nodiscard]] bool struck(Incarnation life) const { return marked_.struck.contains(life); }
   // Lives that are fenced and that a fault had taken away. A life that is fenced for any other reason was
   // there.
   [[nodiscard]] std::uint64_t struck_and_fenced() const;
@@ -111,9 +111,9 @@ class Fleet final {
     return lines_.path(from, to);
   }
   // From now on its word alone must not cost others their lives.
-  void note_liar(Incarnation life) { liars_.insert(life); }
+  void note_liar(Incarnation life) { marked_.liars.insert(life); }
   // Its process may hold what it likes from now on.
-  void note_hostile(Incarnation life) { hostile_.insert(life); }
+  void note_hostile(Incarnation life) { marked_.hostile.insert(life); }
   // Removes members that are done, and starts others in their place.
   void replace_done();
   void run_for(double seconds);
@@ -176,6 +176,11 @@ class Fleet final {
   void note_failure(const std::string& what);
   void note_failures();
 
+  struct MarkedLives {
+    std::set<Incarnation> liars;
+    std::set<Incarnation> hostile;
+    std::set<Incarnation> struck;
+  };
   // How far a member has come, as seen so far.
   struct Seen {
     Epoch view;
@@ -198,9 +203,7 @@ class Fleet final {
   ClaimWatch claim_watch_;
   Invariants invariants_;
   Traffic traffic_;
-  std::set<Incarnation> liars_;
-  std::set<Incarnation> hostile_;
-  std::set<Incarnation> struck_;
+  MarkedLives marked_;
   std::vector<std::string> free_machines_;  // their members have ended
   std::optional<std::string> failure_;
   std::uint64_t looks_ = 0;

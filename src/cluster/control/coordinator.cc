@@ -327,6 +327,10 @@ void Coordinator::leave(LedMember& member, const membership::Leave& said, Instan
 void Coordinator::frozen(LedMember& member, const membership::Frozen& said, Instant now) {
   const net::PeerId peer = peer_of(member.record);
   if (!changes_.awaits(peer, said)) return;
+  // A member says each copy once, and has heard of no other epochs than those that were installed.
+  if (said.installed() > run_.installed.epoch() ||
+      static_cast<std::size_t>(said.copies_size()) > workload_.things().size())
+    return fence(peer.node, "it says at rest what no member can say", now);
   if (!workload_.readable(said.report())) return fence(peer.node, "its report cannot be read", now);
   if (!applied(member, said.progress(), now)) return;
   books_.forget_others(peer.incarnation, said.progress());

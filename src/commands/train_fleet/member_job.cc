@@ -233,6 +233,7 @@ Result<FleetLead> prepare_lead(host::Disk& disk, const FleetRun& run, const Flee
                  .shape = {}};
   lead.shape = fleet_shape(run.recipe, run.features, run.labels, lead.configuration.shard_shift);
   lead.workload.start = wanted.start;
+  lead.workload.steps = run.recipe.steps;
   lead.workload.copies = run.config.cluster.copies;
   lead.workload.shard_bytes = (1 + fleet_copies(run.config, wanted.members)) *
                               trained_bytes(lead.shape.network) / lead.shape.shards();

@@ -9,10 +9,12 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "engines/sparse/fleet/fleet_engine.h"
+#include "learn/sparse/network/batch_state.h"
 #include "net/codec/codec.h"
 #include "simulation/sparse/sparse_fleet.h"
 #include "simulation/sparse/tiny_problem.h"
@@ -61,6 +63,7 @@ struct LyingFleet {
 TEST(FleetLies, CostTheLiarAlone) {
   constexpr std::uint32_t kNoNumber = 0x7fc00000;
   constexpr std::uint32_t kHuge = 0x7e000000;   // of f32 and, in its upper half, of bf16
+  constexpr std::uint32_t kLarge = 0x5d800000;  // 2^60: others would take themselves for diverged
   constexpr std::uint32_t kSmall = 0x01010101;  // as a number; huge as a count
   struct Case {
     TinyProblem::Options options;
@@ -69,7 +72,8 @@ TEST(FleetLies, CostTheLiarAlone) {
   const sparse::HashNegativeOptions tables{
       .functions = 1, .tables = 4, .key_bits = 3, .queries = 6, .found = 48};
   for (const Case& one :
-       {Case{{.steps = 120}, kNoNumber}, Case{{.steps = 120}, kHuge}, Case{{.steps = 120}, 0xffffffff},
+       {Case{{.steps = 120}, kNoNumber}, Case{{.steps = 120}, kHuge}, Case{{.steps = 120}, kLarge},
+        Case{{.dense = {96, 64}, .steps = 120}, kLarge}, Case{{.steps = 120}, 0xffffffff},
         Case{{.dense = {96, 64}, .steps = 120}, kNoNumber},
         Case{{.steps = 120, .exchange = ExchangeKind::kDslide}, kSmall},
         Case{{.samples = 6, .hashed = tables, .steps = 120}, kSmall},
@@ -87,6 +91,28 @@ TEST(FleetLies, CostTheLiarAlone) {
     if (one.lie == kSmall || one.options.staleness > 0) continue;
     sparse::Network alone = lying.problem.train_alone();
     EXPECT_LT(lying.fleet.distance_to(alone), 1e-4);
+  }
+}
+
+// Claim: a loss share far from those of the others makes no NaN of them. They go on, whatever comes of the
+// network: no member can tell a wrong share from a right one.
+TEST(FleetLies, SharesFarFromTheOthers) {
+  const TinyProblem problem({.steps = 120});
+  const std::size_t samples = problem.make_job()->learner.batch_max;
+  for (const sparse::PartitionShare lie :
+       {sparse::PartitionShare{-1000, 1}, {1000, 1}, {0, 1e-45F}, {-1e18F, 1e30F}, {1e18F, 1e-45F}}) {
+    std::optional<Incarnation> liar;
+    SparseFleet fleet(problem, {.copies = 2, .falsify = [&](net::PeerId who, Slices& sent) {
+                                  const std::vector<sparse::PartitionShare> told(samples, lie);
+                                  const auto bytes = std::as_bytes(std::span(told));
+                                  if (liar == who.incarnation && total_bytes(sent) == bytes.size())
+                                    sent = {Slice::copy_of(bytes)};
+                                }});
+    while (!fleet.step() || *fleet.step() < StepNumber(20)) fleet->run_for(0.01);
+    liar = fleet->member("m1").life();  // the first one that is added up
+    fleet->run_for(60);
+    EXPECT_EQ(fleet->failure(), std::nullopt) << lie.shift << " " << lie.sum;
+    EXPECT_TRUE(fleet.done()) << lie.shift << " " << lie.sum << "\n" << fleet->log();
   }
 }
 

@@ -109,9 +109,13 @@ class ServedFleet {
                 .seed = seed,
                 .path = {.delay = from_milliseconds(5)},
                 .others = [this](const net::Arrived& arrived) {
-                  if (arrived.message.channel != kQueryChannel) return;
+                  const cluster::Coordinator* const leader = fleet_.leader();
+                  if (leader == nullptr || arrived.message.channel != kQueryChannel) return;
                   sparse_serving::Body body;
                   if (body.ParseFromString(arrived.message.body) && body.has_answer()) ++answers_;
+                  // As node::Companion is told.
+                  if (leader->installed() != placed_)
+                    queries_->placed(placed_ = leader->installed(), leader->decision());
                   static_cast<void>(queries_->on(arrived.from, arrived.message));
                 }}) {
     for (std::size_t i = 0; i < members; ++i) join();
@@ -158,6 +162,7 @@ class ServedFleet {
     fleet_.kill_coordinator_for("c1", from_seconds(0.5));
     working_ = {};
     queries_.emplace(model());
+    placed_ = Epoch();
   }
   [[nodiscard]] FleetQueries& queries() { return *queries_; }
   [[nodiscard]] simulation::Fleet* operator->() { return &fleet_; }
@@ -170,6 +175,7 @@ class ServedFleet {
   std::size_t answers_ = 0;
   FleetWorkload workload_;
   std::optional<FleetQueries> queries_;
+  Epoch placed_;                // that the queries were told
   FleetQueries::Work working_;  // under way
   simulation::Fleet fleet_;
 };
