@@ -88,17 +88,17 @@ TEST(Durable, LeasesRestOnRecordsAndRenewalsOnProof) {
 // Claim: no lease is refused for the sake of an incarnation that was fenced when it was asked for. What was
 // fenced later could not be known, and neither could what another coordinator fenced.
 TEST(Durable, NoLeaseIsKeptForTheFenced) {
-  constexpr Incarnation kOther(9);
+  constexpr Incarnation kAnother(9);
   const auto refused = [](std::uint64_t number) {
     membership::ToMember answer = lease_answer(number, LeaseOutcome::kHeld);
-    answer.mutable_lease()->set_holder(kOther.value);
+    answer.mutable_lease()->set_holder(kAnother.value);
     return answer;
   };
   Durable store;
   HeldToStore held(store);
   held.heard(kMember, lease_ask(1), HeldToStore::Lead::kNewest, {10});
   cluster::FencedIncarnations fenced;
-  ASSERT_TRUE(fenced.fence(kOther));
+  ASSERT_TRUE(fenced.fence(kAnother));
   store.applied(cluster::put_fenced(fenced));
   held.heard(kMember, lease_ask(2), HeldToStore::Lead::kNewest, {20});
   held.heard(kMember, lease_ask(3), HeldToStore::Lead::kReplaced, {20});
