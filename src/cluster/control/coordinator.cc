@@ -366,8 +366,10 @@ void Coordinator::bury(NodeId node, std::string_view why, Instant now) {
   // While the store is away no node hears of the life that it asked for, and asks again. Such a life never
   // came.
   arrivals_.gone(node, found->second.here ? found->second.began : std::nullopt, now);
+  const bool introduced = found->second.here && found->second.record.state() == membership::JOINING;
   run_.members.erase(found);
   changes_.gone(peer);
+  if (introduced) outbox_.withdraw(peer);
   books_.free_everything_of(peer.incarnation);
   outbox_.refuse(peer);
 }
