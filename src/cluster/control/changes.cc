@@ -438,7 +438,7 @@ void Changes::tell_stop(const LedMember& member) {
 
 void Changes::tick(Instant now) {
   if (next_look_ && *next_look_ <= now) look_whether_it_waits(now);
-  if (release_clock_.due(now)) advance(Event::kNobodyReady, {.now = now});
+  if (release_clock_.take_due(now)) advance(Event::kNobodyReady, {.now = now});
   if (end_.due(now)) advance(Event::kStopDue, {.now = now, .text = end_.reason()});
   if (!next_rebalance_ || *next_rebalance_ > now) return;
   next_rebalance_ = now + kRebalanceEvery;

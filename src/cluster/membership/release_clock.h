@@ -22,17 +22,19 @@ class ReleaseClock {
   [[nodiscard]] bool may_go(bool joins, Instant now) {
     if (!joins) return true;
     if (!until_) until_ = now + kWaits;
-    if (now < *until_) return false;
-    told_ = true;
-    return true;
+    return now >= *until_;
   }
   // Nobody waits any more.
   void end() {
     until_.reset();
     told_ = false;
   }
-  // Whether it is time to ask again.
-  [[nodiscard]] bool due(Instant now) const { return next_look() && *next_look() <= now; }
+  // Whether it is time to ask again; true once.
+  [[nodiscard]] bool take_due(Instant now) {
+    const bool due = next_look() && *next_look() <= now;
+    told_ = told_ || due;
+    return due;
+  }
   [[nodiscard]] std::optional<Instant> next_look() const { return told_ ? std::nullopt : until_; }
 
  private:

@@ -17,10 +17,11 @@ TEST(ReleaseClock, WaitsOnce) {
   EXPECT_FALSE(clock.may_go(true, at(2)));
   EXPECT_FALSE(clock.may_go(true, at(11)));
   EXPECT_EQ(clock.next_look(), at(12));
-  EXPECT_FALSE(clock.due(at(11.9)));
-  EXPECT_TRUE(clock.due(at(12)));
+  EXPECT_FALSE(clock.take_due(at(11.9)));
+  EXPECT_TRUE(clock.take_due(at(12)));
   EXPECT_TRUE(clock.may_go(true, at(12)));
-  EXPECT_FALSE(clock.due(at(13)));
+  EXPECT_FALSE(clock.take_due(at(13)));
+  EXPECT_FALSE(clock.next_look());
   EXPECT_TRUE(clock.may_go(true, at(50))) << "another one that joins does not stop them";
 }
 
