@@ -29,6 +29,7 @@
 #include "cluster/control/run_placement.h"
 #include "cluster/control/workload.h"
 #include "cluster/membership/fenced_incarnations.h"
+#include "cluster/membership/release_clock.h"
 #include "cluster/membership/rest_clock.h"
 #include "cluster/membership/run_end.h"
 #include "cluster/placement/placement.h"
@@ -60,6 +61,7 @@ enum class ChangesEvent {
   kPlaced,
   kHere,
   kIntroduced,
+  kNobodyReady,
   kStop,
   kStopFound,
   kStopDue,
@@ -200,6 +202,7 @@ class Changes {
   std::optional<Instant> next_rebalance_;
   std::optional<Instant> next_look_;  // whether the first view still waits for others
   RestClock rest_clock_;
+  ReleaseClock release_clock_;
 };
 
 }  // namespace gossamer::cluster

@@ -253,6 +253,32 @@ TEST_F(ChangesTest, TheLastWaitForWhoJoins) {
   }
 }
 
+// Claim: members that all drain wait ten seconds for one that joins, whichever that is. Then they are
+// released, once.
+TEST_F(ChangesTest, TheLastWaitTenSeconds) {
+  LedMember& last = come(10);
+  changes_.ready(last, {});
+  EXPECT_TRUE(rest(last));
+  LedMember& joins = come(11);
+  changes_.drain(last, {});
+  EXPECT_TRUE(rest(last));
+  around_.store();
+  EXPECT_EQ(around_.said(ToMember::kReleased), 0);
+  EXPECT_LE(changes_.next_wakeup(), at(10));
+  changes_.tick(at(9));
+  const net::PeerId gone = peer_of(joins.record);
+  come(12);
+  around_.run.members.erase(gone.node);
+  changes_.gone(gone);
+  changes_.fenced(Changes::Fenced::kJoining, at(9.5));
+  around_.store();
+  EXPECT_EQ(around_.said(ToMember::kReleased), 0) << "another one joins";
+  changes_.tick(at(10));
+  changes_.tick(at(10.1));
+  around_.store();
+  EXPECT_EQ(around_.said(ToMember::kReleased), 1);
+}
+
 // Claim: another coordinator releases the last members again, as the word of the one before may not have
 // left.
 TEST_F(ChangesTest, TheLastAreReleasedAgain) {

@@ -366,8 +366,10 @@ void Coordinator::bury(NodeId node, std::string_view why, Instant now) {
   // While the store is away no node hears of the life that it asked for, and asks again. Such a life never
   // came.
   arrivals_.gone(node, found->second.here ? found->second.began : std::nullopt, now);
+  const bool introduced = found->second.here && found->second.record.state() == membership::JOINING;
   run_.members.erase(found);
   changes_.gone(peer);
+  if (introduced) outbox_.withdraw(peer);
   books_.free_everything_of(peer.incarnation);
   outbox_.refuse(peer);
 }
@@ -386,15 +388,27 @@ void Coordinator::tick(Instant now) {
   fence_all({restless.begin(), restless.end()}, "it did not come to rest in time", now);
   fence_contradicting(now);
   if (last_word_ && *last_word_ <= now) last_word_.reset();
-  if (changes_.take_stop_end(now)) {
+  if (changes_.take_stop_end(now) || joining_ones_stay(now)) {
     std::vector<NodeId> all;
     for (const auto& [node, member] : run_.members) all.push_back(node);
     fence_all(all, "it did not leave in time", now);
   }
 }
 
+// Whether the run ends, and for too long nobody has been left but members that join. These have nothing to
+// save.
+bool Coordinator::joining_ones_stay(Instant now) {
+  const bool others = any_is(run_, membership::SERVING) || any_is(run_, membership::DRAINING);
+  if (phase() != Phase::kStopping || others || run_.members.empty()) {
+    joining_leave_until_.reset();
+  } else if (!joining_leave_until_) {
+    joining_leave_until_ = now + kJoiningLeaveTime;
+  }
+  return joining_leave_until_ && *joining_leave_until_ <= now;
+}
+
 std::optional<Instant> Coordinator::next_wakeup() const {
-  std::optional<Instant> wake = sooner(last_word_, arrivals_.next_wakeup());
+  std::optional<Instant> wake = sooner(sooner(last_word_, joining_leave_until_), arrivals_.next_wakeup());
   for (const auto& due : {watch_.next_wakeup(), books_.next_wakeup(), changes_.next_wakeup()}) {
     wake = sooner(wake, due);
   }

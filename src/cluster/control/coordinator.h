@@ -58,6 +58,8 @@ class Coordinator {
   using Answer = std::function<void(Result<std::string>)>;
 
   static constexpr Duration kStopTime = RunEnd::kLeaveTime;
+  // Members that join have so long to leave, once all others have left. They have nothing to save.
+  static constexpr Duration kJoiningLeaveTime{10'000'000'000};
   static constexpr Duration kLastWord{
       5'000'000'000};  // a member fenced while the run ends may ask for so long how it ended
   // While the run ends, nobody takes over from a silent member. What it has saved is on its disk.
@@ -140,6 +142,7 @@ class Coordinator {
  private:
   // Whether all members of the view are there.
   [[nodiscard]] bool all_heard(Instant now) const;
+  [[nodiscard]] bool joining_ones_stay(Instant now);
   [[nodiscard]] Leadership leadership() { return {options_, workload_, run_, outbox_}; }
   [[nodiscard]] LedMember* find(net::PeerId peer);
   void on_message(net::PeerId from, const net::Message& message, Instant now);
@@ -173,6 +176,7 @@ class Coordinator {
   Books books_;
   Changes changes_;
   Arrivals arrivals_;
+  std::optional<Instant> joining_leave_until_;
   std::optional<Instant> last_word_;  // until then it answers members that were fenced while the run ends
 };
 

@@ -136,6 +136,11 @@ bool holders_rest(const LedRun& run, const std::map<NodeId, membership::Frozen>&
   });
 }
 
+bool any_is(const LedRun& run, membership::State state) {
+  return std::ranges::any_of(run.members,
+                             [state](const auto& one) { return one.second.record.state() == state; });
+}
+
 bool all_drain(const LedRun& run) {
   return run.installed.epoch() != 0 && !run.view.members().empty() &&
          std::ranges::all_of(run.view.members(),

@@ -51,6 +51,8 @@ struct AtRest {
 [[nodiscard]] bool holders_rest(const LedRun& run, const std::map<NodeId, membership::Frozen>& reports);
 // Nobody serves any more, and those that drain have all that the run has learnt.
 [[nodiscard]] bool all_drain(const LedRun& run);
+// Whether any member is in the state.
+[[nodiscard]] bool any_is(const LedRun& run, membership::State state);
 // The members of the view, for a placement. If all drain, those that hold something keep it until another
 // member serves.
 [[nodiscard]] std::vector<placement::Member> members_to_place(const LedRun& run, Instant now);

@@ -135,6 +135,8 @@ void LockstepEngine::begin_exchanges(Instant now) {
   life_->exchanges.install({.epoch = life_->installed, .members = {holders.begin(), holders.end()}}, {},
                            events);
   life_->working = true;
+  life_->others_wish = false;
+  life_->saved.reset();
   if (!over()) life_->next_step = now;
   carry_out(std::move(events), now);
   if (life_ && life_->working && over()) no_step_left(now);
@@ -145,7 +147,8 @@ void LockstepEngine::begin_step(Instant now) {
   life_->step_begun = now;
   auto input = std::make_shared<AlignedArray<float>>(summed());
   form(life_->step, input->span().first(life_->steps.elements), now);
-  if (life_->steps.saves && life_->stop) input->span().back() = 1;
+  life_->wished = life_->steps.saves && life_->stop;
+  if (life_->wished) input->span().back() = 1;
   const auto bytes = std::as_bytes(std::as_const(*input).span());
   exchange(
       cluster::OperationId(life_->step.value),
@@ -172,7 +175,7 @@ void LockstepEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
     } else if (const auto* const completed = std::get_if<cluster::Completed>(&event)) {
       if (completed->id == kHalted) {
         leave(now);
-      } else if (life_->working) {
+      } else if (life_->working && !life_->halting) {
         step_done(completed->result.front(), now);
       }
     } else if (const auto* const broken = std::get_if<cluster::RuleBroken>(&event)) {
@@ -194,7 +197,11 @@ void LockstepEngine::step_done(const Slices& sum, Instant now) {
   for (const std::uint64_t thing : things()) member().applied(cluster::TrackId(thing), life_->step);
   tell(*loss, now);
   if (over()) return no_step_left(now);
-  if (life_->steps.saves && numbers.back() > 0) return halt(now);
+  if (life_->wished) return halt(now);
+  if (life_->steps.saves && numbers.back() > 0) {
+    if (!std::exchange(life_->others_wish, true)) save_once();
+    if (life_->stop) return halt(now);
+  }
   life_->next_step = std::max(now + life_->steps.pause, life_->step_begun + life_->steps.least);
   if (life_->stop) ask_to_halt(now);
 }
@@ -210,7 +217,8 @@ void LockstepEngine::stop(const std::string& reason, Instant now) {
   if (std::exchange(life_->stop, reason)) return;
   if (!life_->working) return halt_alone(now);
   if (life_->halting) return go_on_halting(now);
-  if (over()) return halt(now);
+  // If it has saved for another one, nobody can end the step that was begun.
+  if (over() || life_->saved == life_->step) return halt(now);
   ask_to_halt(now);
 }
 
@@ -220,10 +228,16 @@ void LockstepEngine::ask_to_halt(Instant now) {
   life_->look_again = now + kOthersTime + Duration{2 * life_->took.ns};
 }
 
+void LockstepEngine::save_once() {
+  if (life_->saved != life_->step) save(life_->step);
+  life_->saved = life_->step;
+}
+
 // After the last step, finish() has kept what is held.
 void LockstepEngine::halt(Instant now) {
   if (std::exchange(life_->halting, true)) return;
-  if (!over()) save(life_->step);
+  life_->next_step.reset();
+  if (!over()) save_once();
   go_on_halting(now);
 }
 
@@ -241,7 +255,6 @@ void LockstepEngine::go_on_halting(Instant now) {
   life_->look_again.reset();
   if (!life_->halting) return halt_alone(now);
   if (life_->halted) return leave(now);
-  if (!life_->stop) return;  // it halts with others, and was not told to leave
   if (!save_lasts()) {
     life_->look_again = now + kLookEvery;
     return;

@@ -7,14 +7,16 @@
 // If the engine saves, a run that is to end goes so (docs/protocols/checkpoint.md, "Stopping"):
 //
 //   a member is told     the sum of its next step counts the members that wish to halt
-//   that step is done    all members see the same count, and save what they hold
+//   that step is done    all members see the same count, and save what they hold. Those that were told halt
 //   its save lasts       a member says so in an exchange, and leaves when all have, or after 10 s
 //
 // The view changes no more, so nobody tells a member that another one is lost. If an exchange fails, or takes
 // too long, the member saves what it holds and leaves alone.
 //
-// While nobody leads, a member that is told to leave wishes to halt in the same way. The others halt with it,
-// because they could take no step without it. They stay, and go on in the next view.
+// While nobody leads, a member that is told to leave wishes to halt in the same way. The others begin the
+// next step, which they cannot end without it. They stay, and go on in the next view.
+//
+// A sum does not tell which member wished. So members that are not told save for it once in a view alone.
 //
 // Computing is done on the loop thread, so a step may take some 100 ms at most. Thread rule: the loop thread.
 #pragma once
@@ -112,6 +114,9 @@ class LockstepEngine : public MemberEngine {
     RecentSteps recent;
     // The end.
     std::optional<std::string> stop;    // why the run is to end, once this life was told
+    bool wished = false;                // to halt, in the step under way
+    bool others_wish = false;           // to halt, in this view
+    std::optional<StepNumber> saved;    // the step that came next when it saved in this view
     bool halting = false;               // has saved, and takes no further step
     bool alone = false;                 // leaves as soon as its save lasts
     bool halted = false;                // has told the others that its save lasts
@@ -136,6 +141,7 @@ class LockstepEngine : public MemberEngine {
   [[nodiscard]] bool view_stays() const;
   void halt_no_more();
   void ask_to_halt(Instant now);
+  void save_once();
   void halt(Instant now);
   void halt_alone(Instant now);
   void go_on_halting(Instant now);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <string>
@@ -24,13 +25,14 @@ struct Wanted {
   Duration pause = from_milliseconds(50);
   std::optional<std::uint64_t> steps = {};
   std::function<bool()> lasts = [] { return true; };
+  std::string liar = {};  // it wishes to halt with each step
 };
 
 // Takes steps, and notes what it was told to save.
 class SavingEngine final : public LockstepEngine {
  public:
-  SavingEngine(cluster::MemberProcess& process, Wanted wanted)
-      : LockstepEngine(process, net::kCheckChannel), wanted_(std::move(wanted)) {}
+  SavingEngine(cluster::MemberProcess& process, Wanted wanted, bool lies)
+      : LockstepEngine(process, net::kCheckChannel), wanted_(std::move(wanted)), lies_(lies) {}
   [[nodiscard]] std::vector<CounterSample> counters() const override { return {}; }
   [[nodiscard]] const std::vector<StepNumber>& saved() const { return saved_; }
   [[nodiscard]] std::size_t held() const { return held_.size(); }
@@ -51,6 +53,8 @@ class SavingEngine final : public LockstepEngine {
   void form(StepNumber, std::span<float> input, Instant) override {
     EXPECT_EQ(input.size(), 2U);
     input[1] = static_cast<float>(held_.size());
+    // The number of wishes lies behind the engine's numbers.
+    if (lies_) *std::next(&input.back()) = 1;
   }
   Result<std::optional<double>> apply(StepNumber, std::span<const float> sum) override {
     EXPECT_EQ(sum.size(), 2U);
@@ -66,6 +70,7 @@ class SavingEngine final : public LockstepEngine {
   [[nodiscard]] bool save_lasts() const override { return wanted_.lasts(); }
 
   const Wanted wanted_;
+  const bool lies_;
   std::set<std::uint64_t> held_;
   std::vector<StepNumber> saved_;
   int finished_ = 0;
@@ -78,9 +83,10 @@ class LockstepEngineTest : public ::testing::Test {
     workload_.emplace(LockstepWorkload::Options{.things = kThings, .thing_bytes = 8});
     fleet_.emplace(simulation::Fleet::Options{
         .workload = *workload_, .tracks = workload_->tracks(), .first_members = members, .seed = seed});
-    for (std::size_t i = 0; i < members; ++i) {
-      fleet_->join({.make_engine = [wanted](cluster::MemberProcess& process) {
-        return std::make_unique<SavingEngine>(process, wanted);
+    for (std::size_t i = 1; i <= members; ++i) {
+      const bool lies = wanted.liar == "m" + std::to_string(i);
+      fleet_->join({.make_engine = [wanted, lies](cluster::MemberProcess& process) {
+        return std::make_unique<SavingEngine>(process, wanted, lies);
       }});
     }
     fleet_->run_for(5);
@@ -237,6 +243,21 @@ TEST_F(LockstepEngineTest, WhoHaltsWithAnotherGoesOn) {
     EXPECT_GT(engine(machine).step(), halted);
     EXPECT_EQ(engine(machine).saved().size(), 1U);
   }
+}
+
+// Claim: a member that wishes to halt with every step, and does not, costs the others one save. They take
+// their steps, and save the same one when the run ends.
+TEST_F(LockstepEngineTest, ALiarCostsOneSave) {
+  begin(3, {.liar = "m3"});
+  const StepNumber then = engine("m1").step().value();
+  fleet_->run_for(10);
+  EXPECT_GT(engine("m1").step().value().value, then.value + 20);
+  for (const char* const machine : {"m1", "m2"}) EXPECT_EQ(engine(machine).saved().size(), 1U) << machine;
+  fleet_->stop("somebody said so");
+  fleet_->run_for(60);
+  EXPECT_TRUE(all_done());
+  ASSERT_EQ(engine("m1").saved().size(), 2U);
+  EXPECT_EQ(engine("m1").saved().back(), engine("m2").saved().back());
 }
 
 // Claim: an engine that saves nothing leaves at once.

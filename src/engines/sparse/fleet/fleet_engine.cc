@@ -174,6 +174,7 @@ void FleetEngine::exchanged(const ExchangeName& name, std::vector<Slices> got, I
       life_->bench->got = std::move(got);
       return advance(FleetEvent::kStageExchanged, now);
     case ExchangeName::Kind::kRound:
+      if (const auto liar = life_->wishes.given(name.step, got)) return blame(liar->rank, liar->error, now);
       life_->rounds->give({.step = name.step, .round = name.round}, std::move(got));
       return go_on(now);
   }

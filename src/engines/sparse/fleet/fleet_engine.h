@@ -38,6 +38,7 @@
 #include "engines/sparse/fleet/step/fleet_learner.h"
 #include "engines/sparse/fleet/step/fleet_probe.h"
 #include "engines/sparse/fleet/step/layout.h"
+#include "engines/sparse/fleet/step_wishes.h"
 #include "engines/sparse/fleet/work_in_hand.h"
 #include "engines/sparse/serve/lead_questions.h"
 #include "host/api/clock.h"
@@ -91,6 +92,7 @@ struct FleetLife {
   bool delivered = false;    // the trained part of this layout is delivered, or about to be
   // The end.
   StepWish agreed = StepWish::kNothing;    // when the step before `applied` was done
+  StepWishes wishes = {};                  // of all members, in this layout
   std::optional<StepNumber> saved = {};    // the step of the checkpoint that has the held part
   Instant applied_at = {};                 // when the last step was applied
   Duration step_took = {};                 // between the last two
@@ -114,6 +116,10 @@ void note_step(FleetLife& life, Instant now);
 [[nodiscard]] bool checkpoint_due(const FleetLife& life);
 // Whether steps may be lost if it leaves now. At the start of the run and at its end there are other files.
 [[nodiscard]] bool has_to_save(const FleetLife& life);
+// Whether a member that is to end halts now. After the last step it does not need the others' agreement.
+[[nodiscard]] bool halts(const FleetLife& life);
+// What must be done before the next step, when no step is in flight. `ends`: it is to end.
+[[nodiscard]] FleetEvent due(const FleetLife& life, bool ends);
 // Whether it takes steps, or may.
 [[nodiscard]] bool takes_steps(const FleetLife& life);
 
@@ -198,7 +204,6 @@ class FleetEngine final : public engine::MemberEngine {
 
   // Steps, and what is due between two of them.
   void go_on(Instant now);
-  [[nodiscard]] FleetEvent due() const;
   void compute_round();
   void round_done(Instant now);
   void snapshot();
@@ -212,7 +217,6 @@ class FleetEngine final : public engine::MemberEngine {
   // The end of a run.
   void stop(const std::string& reason, Instant now) override;
   [[nodiscard]] std::string why_it_ends() const;
-  [[nodiscard]] bool halts() const;
   void save_alone();
   void halt_late(Instant now);
   [[nodiscard]] bool saved_lasts(Instant now);

@@ -14,6 +14,12 @@ constexpr Duration kLookEvery{100'000'000};
 constexpr Duration kOthersTime{10'000'000'000};
 constexpr Duration kRestTime{60'000'000'000};
 
+// Whether the coordinator is heard. It would tell of the end.
+bool is_led(cluster::MemberProcess& process, Instant now) {
+  const auto heard = process.links()->statistics(process.member()->coordinator().node).last_heard;
+  return heard && now - *heard < kOthersTime;
+}
+
 // A dead member does not take its part in the step, so the wait for a common one has an end.
 Duration halt_time(const FleetLife& life) { return {kOthersTime.ns + 4 * life.step_took.ns}; }
 
@@ -31,6 +37,10 @@ bool has_to_save(const FleetLife& life) {
   return takes_steps(life) || (life.part && life.applied != life.job->start);
 }
 
+bool halts(const FleetLife& life) {
+  return life.wishes.end() == life.applied || life.applied.value >= life.job->schedule.total_steps;
+}
+
 // The run is to end, or all members leave it. Members may be a step apart, so the wish goes with the next
 // step.
 void FleetEngine::stop(const std::string& reason, Instant now) {
@@ -39,13 +49,13 @@ void FleetEngine::stop(const std::string& reason, Instant now) {
   stopping_ = reason;
   if (!at_work()) return save_alone();
   life_->halt_by = now + halt_time(*life_);
-  if (life_->agreed == StepWish::kHalt) go_on(now);  // it has halted with another one
+  if (halts(*life_)) go_on(now);  // another one has halted
 }
 
 // Somebody may still change the view of a member at rest, so it has more time.
 void FleetEngine::halt_late(Instant now) {
   life_->halt_by.reset();
-  if (!lives() || life_->alone || life_->agreed == StepWish::kHalt) return;
+  if (!lives() || life_->alone || life_->wishes.end() == life_->applied) return;
   if (at_work() || std::exchange(life_->rested, true)) return advance(FleetEvent::kLostAtEnd, now);
   life_->halt_by = now + kRestTime;
 }
@@ -64,12 +74,6 @@ void FleetEngine::save_alone() {
 
 std::string FleetEngine::why_it_ends() const { return stopping_.value_or("the run was stopped"); }
 
-// Whether this member halts now. After the last step it does not need the others' agreement.
-bool FleetEngine::halts() const {
-  const bool trained = life_->applied.value >= life_->job->schedule.total_steps;
-  return life_->agreed == StepWish::kHalt || (stopping_ && trained);
-}
-
 // Whether the saved state outlives this node. If not, the engine asks again later.
 bool FleetEngine::saved_lasts(Instant now) {
   const auto& lasts = life_->job->checkpoints.lasts;
@@ -81,6 +85,10 @@ bool FleetEngine::saved_lasts(Instant now) {
 void FleetEngine::tick(Instant now) {
   if (life_ == nullptr) return;
   life_->questions.tick(now);
+  if (!stopping_ && life_->wishes.end() && lives() && at_work()) {
+    if (const auto liar = life_->wishes.staying(is_led(process(), now), now))
+      return blame(liar->rank, liar->error, now);
+  }
   if (life_->halt_by && *life_->halt_by <= now) return halt_late(now);
   if (!life_->look_again || *life_->look_again > now ||
       (life_->alone && in_hand_.task() == FleetTask::kSaving))
@@ -95,7 +103,6 @@ void FleetEngine::tick(Instant now) {
 // Other members may still wait for bytes that this member has given them. They would be lost if it left now.
 // It does not wait long for members that are dead.
 void FleetEngine::halt(Instant now) {
-  if (!stopping_) return;  // it halts with others, and was not told to leave
   if (!saved_lasts(now) || std::exchange(life_->halted, true)) return;
   life_->look_again = now + kOthersTime;
   exchange({.kind = ExchangeName::Kind::kHalted, .step = {}, .round = 0},

@@ -58,6 +58,7 @@ void FleetEngine::install(Instant now) {
   life_->delivered = false;
   life_->layout = *std::move(layout);
   life_->rank = *rank;
+  life_->wishes.restart(*rank);
   life_->plan = plan_recovery(*life_->layout, life_->job->shape);
   if (life_->job->defect == FleetDefect::kNoSnapshotBeforeMoves) life_->plan.snapshot = false;
   life_->stages = recovery_stages(life_->plan, life_->job->shape.layers());

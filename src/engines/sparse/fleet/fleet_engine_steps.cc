@@ -29,15 +29,16 @@ bool checkpoint_due(const FleetLife& life) {
 
 void FleetEngine::go_on(Instant now) {
   if (!at_work() || life_->state == FleetState::kRecovering || !in_hand_.idle()) return;
-  advance(life_->rounds->order().idle() ? due() : FleetEvent::kFree, now);
+  // What it has begun the others do not take: they have halted.
+  if (stopping_ && halts(*life_)) life_->rounds->restart(life_->applied);
+  advance(life_->rounds->order().idle() ? due(*life_, stopping_.has_value()) : FleetEvent::kFree, now);
 }
 
-// What must be done before the next step, when no step is in flight.
-FleetEvent FleetEngine::due() const {
-  if (checkpoint_due(*life_)) return FleetEvent::kCheckpointDue;
-  if (halts()) return FleetEvent::kHaltDue;
-  if (life_->snapshots.due(life_->applied, *life_->layout, *life_->job)) return FleetEvent::kSnapshotDue;
-  const bool trained = life_->applied.value >= life_->job->schedule.total_steps;
+FleetEvent due(const FleetLife& life, bool ends) {
+  if (checkpoint_due(life)) return FleetEvent::kCheckpointDue;
+  if (ends && halts(life)) return FleetEvent::kHaltDue;
+  if (life.snapshots.due(life.applied, *life.layout, *life.job)) return FleetEvent::kSnapshotDue;
+  const bool trained = life.applied.value >= life.job->schedule.total_steps;
   return trained ? FleetEvent::kTrained : FleetEvent::kFree;
 }
 
@@ -78,13 +79,19 @@ void FleetEngine::round_done(Instant now) {
   life_->reporter.measure(learner, *life_->part,
                           life_->snapshots.under_way() ? Beside::kSnapshot : Beside::kNothing, now);
   life_->applied = learner.applied();
-  life_->agreed = std::max(life_->agreed, learner.agreed());
+  const std::vector<StepWish>& wishes = learner.wishes();
+  for (const StepWish wish : wishes) life_->agreed = std::max(life_->agreed, wish);
+  const auto liar = life_->wishes.asked(wishes, {.step = item.step,
+                                                 .next = life_->rounds->order().next_step(),
+                                                 .every = life_->job->checkpoints.every,
+                                                 .now = now});
   note_step(*life_, now);
   const auto recovery = life_->reporter.stepped(item.step, learner.loss(), now);
   if (recovery && life_->job->recovered) {
     life_->upkeep.emplace_back(
         [job = life_->job, recovery = *recovery](FleetWorkbench&) { job->recovered(recovery); });
   }
+  if (liar) blame(liar->rank, liar->error, now);
   tell_applied(now);
 }
 
