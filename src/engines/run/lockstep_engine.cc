@@ -75,7 +75,8 @@ void LockstepEngine::freeze(Instant now) {
 
 // The wish to halt goes with a step of the next view.
 void LockstepEngine::halt_no_more() {
-  life_->halting = life_->alone = life_->halted = false;
+  life_->halting = life_->alone = life_->waits = false;
+  life_->told_halted = life_->others_halted = false;
   life_->look_again.reset();
 }
 
@@ -171,7 +172,8 @@ void LockstepEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
       (void)member().send(send->to, lane, std::move(send->message), now);
     } else if (const auto* const completed = std::get_if<cluster::Completed>(&event)) {
       if (completed->id == kHalted) {
-        leave(now);
+        life_->others_halted = life_->told_halted;
+        if (life_->waits) leave(now);
       } else if (life_->working) {
         step_done(completed->result.front(), now);
       }
@@ -235,20 +237,23 @@ void LockstepEngine::halt_alone(Instant now) {
   halt(now);
 }
 
-// Others may still wait for bytes that this member has given them. They would be lost if it left now. It does
-// not wait long for members that are dead.
+// Others may still wait for bytes that this member has given them. They would be lost if it left now. So all
+// tell each other when they have come so far. A member does not wait long for members that are dead.
 void LockstepEngine::go_on_halting(Instant now) {
   life_->look_again.reset();
   if (!life_->halting) return halt_alone(now);
-  if (life_->halted) return leave(now);
-  if (!life_->stop) return;  // it halts with others, and was not told to leave
+  if (!life_->stop) return tell_halted(now);  // it halts with others, and was not told to leave
   if (!save_lasts()) {
     life_->look_again = now + kLookEvery;
     return;
   }
-  if (life_->alone) return leave(now);
-  life_->halted = true;
+  if (life_->alone || life_->others_halted || std::exchange(life_->waits, true)) return leave(now);
   life_->look_again = now + kOthersTime;
+  tell_halted(now);
+}
+
+void LockstepEngine::tell_halted(Instant now) {
+  if (std::exchange(life_->told_halted, true)) return;
   exchange(kHalted,
            {.kind = cluster::OperationKind::kAllGather,
             .parts = std::vector<std::uint64_t>(life_->members, 1),

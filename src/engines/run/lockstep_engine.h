@@ -9,6 +9,7 @@
 //   a member is told     the sum of its next step counts the members that wish to halt
 //   that step is done    all members see the same count, and save what they hold
 //   its save lasts       a member says so in an exchange, and leaves when all have, or after 10 s
+//   it was not told      it says so as soon as it has saved, and stays
 //
 // The view changes no more, so nobody tells a member that another one is lost. If an exchange fails, or takes
 // too long, the member saves what it holds and leaves alone.
@@ -114,7 +115,9 @@ class LockstepEngine : public MemberEngine {
     std::optional<std::string> stop;    // why the run is to end, once this life was told
     bool halting = false;               // has saved, and takes no further step
     bool alone = false;                 // leaves as soon as its save lasts
-    bool halted = false;                // has told the others that its save lasts
+    bool told_halted = false;           // has told the others that it takes no further step
+    bool others_halted = false;         // all others have told it so
+    bool waits = false;                 // its save lasts, and it leaves once all have halted
     std::optional<Instant> look_again;  // when to ask again whether the save lasts, or to wait no longer
   };
 
@@ -139,6 +142,7 @@ class LockstepEngine : public MemberEngine {
   void halt(Instant now);
   void halt_alone(Instant now);
   void go_on_halting(Instant now);
+  void tell_halted(Instant now);
   void leave(Instant now);
   [[nodiscard]] bool over() const { return life_->steps.all && life_->step.value >= *life_->steps.all; }
   // The numbers that are summed in a step: the engine's, and how many members wish to halt.

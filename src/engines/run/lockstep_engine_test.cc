@@ -218,6 +218,20 @@ TEST_F(LockstepEngineTest, WithoutACoordinatorTheySaveTheSameStep) {
   }
 }
 
+// Claim: while nobody leads, a member that is told to go waits for nobody who stays.
+TEST_F(LockstepEngineTest, OneGoesWhileTheOthersStay) {
+  begin(3, {});
+  fleet_->kill_coordinator_for("c1", from_seconds(3600));
+  fleet_->run_for(11);
+  for (const char* const machine : {"m1", "m2", "m3"}) {
+    fleet_->member(machine).save_and_leave("it was told to");
+    fleet_->run_for(1);
+    EXPECT_TRUE(fleet_->member(machine).done()) << machine;
+    EXPECT_EQ(engine(machine).saved(), engine("m1").saved());
+    EXPECT_EQ(engine(machine).saved().size(), 1U);
+  }
+}
+
 // Claim: a member that has halted with one that left goes on, once somebody leads.
 TEST_F(LockstepEngineTest, WhoHaltsWithAnotherGoesOn) {
   begin(3, {});

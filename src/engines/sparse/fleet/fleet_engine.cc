@@ -169,7 +169,10 @@ void FleetEngine::exchange(const ExchangeName& name, const cluster::Operation& o
 void FleetEngine::exchanged(const ExchangeName& name, std::vector<Slices> got, Instant now) {
   switch (name.kind) {
     case ExchangeName::Kind::kSnapshot: return snapshot_exchanged(name.round, std::move(got), now);
-    case ExchangeName::Kind::kHalted: return leave(FleetEvent::kAllHalted, why_it_ends(), now);
+    case ExchangeName::Kind::kHalted:
+      life_->others_halted = true;
+      if (life_->halted) leave(FleetEvent::kAllHalted, why_it_ends(), now);
+      return;
     case ExchangeName::Kind::kStage:
       life_->bench->got = std::move(got);
       return advance(FleetEvent::kStageExchanged, now);

@@ -96,7 +96,9 @@ struct FleetLife {
   Duration step_took = {};                 // between the last two
   std::optional<Instant> halt_by = {};     // until then it waits for a step after which all halt
   std::optional<Instant> look_again = {};  // when to ask again whether the save lasts or others halted
-  bool halted = false;                     // has saved its part, and takes no further step
+  bool halted = false;                     // its save lasts, and it leaves once all have halted
+  bool told_halted = false;                // has told the others that it takes no further step
+  bool others_halted = false;              // all others have told it so
   bool saves_alone = false;                // what it holds, as soon as nothing is computed
   bool alone = false;                      // leaves as soon as its save lasts
   bool rested = false;                     // it has waited for that step at rest, too
@@ -114,6 +116,8 @@ void note_step(FleetLife& life, Instant now);
 [[nodiscard]] bool checkpoint_due(const FleetLife& life);
 // Whether steps may be lost if it leaves now. At the start of the run and at its end there are other files.
 [[nodiscard]] bool has_to_save(const FleetLife& life);
+// Whether the saved state outlives this node. If not, the engine asks again later.
+[[nodiscard]] bool saved_lasts(FleetLife& life, Instant now);
 // Whether it takes steps, or may.
 [[nodiscard]] bool takes_steps(const FleetLife& life);
 
@@ -215,8 +219,8 @@ class FleetEngine final : public engine::MemberEngine {
   [[nodiscard]] bool halts() const;
   void save_alone();
   void halt_late(Instant now);
-  [[nodiscard]] bool saved_lasts(Instant now);
   void halt(Instant now);
+  void tell_halted(Instant now);
   void leave_once_saved(Instant now);
   void deliver(Instant now);
   void open_to_questions(Instant now);

@@ -31,6 +31,13 @@ bool has_to_save(const FleetLife& life) {
   return takes_steps(life) || (life.part && life.applied != life.job->start);
 }
 
+bool saved_lasts(FleetLife& life, Instant now) {
+  const auto& lasts = life.job->checkpoints.lasts;
+  if (!lasts || lasts()) return true;
+  life.look_again = now + kLookEvery;
+  return false;
+}
+
 // The run is to end, or all members leave it. Members may be a step apart, so the wish goes with the next
 // step.
 void FleetEngine::stop(const std::string& reason, Instant now) {
@@ -70,14 +77,6 @@ bool FleetEngine::halts() const {
   return life_->agreed == StepWish::kHalt || (stopping_ && trained);
 }
 
-// Whether the saved state outlives this node. If not, the engine asks again later.
-bool FleetEngine::saved_lasts(Instant now) {
-  const auto& lasts = life_->job->checkpoints.lasts;
-  if (!lasts || lasts()) return true;
-  life_->look_again = now + kLookEvery;
-  return false;
-}
-
 void FleetEngine::tick(Instant now) {
   if (life_ == nullptr) return;
   life_->questions.tick(now);
@@ -89,15 +88,22 @@ void FleetEngine::tick(Instant now) {
   if (!lives()) return;
   if (life_->halted) return leave(FleetEvent::kOthersSilent, why_it_ends(), now);
   if (!life_->alone) return go_on(now);
-  if (saved_lasts(now)) leave(FleetEvent::kSaveLasts, why_it_ends(), now);
+  if (saved_lasts(*life_, now)) leave(FleetEvent::kSaveLasts, why_it_ends(), now);
 }
 
 // Other members may still wait for bytes that this member has given them. They would be lost if it left now.
-// It does not wait long for members that are dead.
+// So all tell each other when they have come so far, also those that halt with others and were not told to
+// leave. A member does not wait long for members that are dead.
 void FleetEngine::halt(Instant now) {
-  if (!stopping_) return;  // it halts with others, and was not told to leave
-  if (!saved_lasts(now) || std::exchange(life_->halted, true)) return;
+  if (!stopping_) return tell_halted(now);
+  if (!saved_lasts(*life_, now) || std::exchange(life_->halted, true)) return;
+  if (life_->others_halted) return leave(FleetEvent::kAllHalted, why_it_ends(), now);
   life_->look_again = now + kOthersTime;
+  tell_halted(now);
+}
+
+void FleetEngine::tell_halted(Instant now) {
+  if (std::exchange(life_->told_halted, true)) return;
   exchange({.kind = ExchangeName::Kind::kHalted, .step = {}, .round = 0},
            {.kind = cluster::OperationKind::kAllGather,
             .parts = std::vector<std::uint64_t>(life_->layout->members.size(), 1),

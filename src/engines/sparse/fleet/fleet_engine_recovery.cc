@@ -18,7 +18,9 @@ void FleetEngine::rest(Instant now) {
   life_->questions.close();
   // Late messages of the old epoch are dropped. Messages of the next epoch are kept.
   carry_out(life_->exchanges.lost(member().self()), now);
-  if (life_ != nullptr && in_hand_.idle()) report(now);
+  if (life_ == nullptr) return;
+  life_->told_halted = life_->others_halted = false;
+  if (in_hand_.idle()) report(now);
 }
 
 void FleetEngine::report(Instant now) {

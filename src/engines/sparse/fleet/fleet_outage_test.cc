@@ -249,6 +249,32 @@ TEST(FleetOutage, LeaveWithoutACoordinator) {
   }
 }
 
+// Claim: while nobody leads, one of several members that is told to go waits for nobody who stays: the others
+// tell it at once that they have halted, too. They save the same step, and leave as quickly later.
+TEST(FleetOutage, OneGoesWhileTheOthersStay) {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    host::SimDisk disk;
+    const TinyProblem::Options options{.steps = 10000, .disk = &disk};
+    const TinyProblem problem(options);
+    SparseFleet fleet(problem, {.first_members = 4, .seed = seed});
+    while (!fleet.step() || *fleet.step() < StepNumber(20)) fleet->run_for(0.01);
+    fleet->kill_coordinator_for("c1", from_seconds(3600));
+    fleet->run_for(11);
+    for (int i = 1; i <= 4; ++i) {
+      const std::string machine = "m" + std::to_string(i);
+      fleet->member(machine).save_and_leave("it was told to");
+      fleet->run_for(1);
+      EXPECT_TRUE(fleet->member(machine).done()) << machine;
+      fleet->run_for(seed % 2 == 0 ? 40 : 0);
+      if (i == 4) break;
+      EXPECT_FALSE(fleet->member("m" + std::to_string(i + 1)).done());
+      EXPECT_EQ(fleet.step(), fleet.engine("m4").step());
+    }
+    EXPECT_GE(TinyProblem(options).start(), StepNumber(20));
+  }
+}
+
 // Claim: members that have halted with one that left go on, once somebody leads. What it held is made good of
 // copies.
 TEST(FleetOutage, WhoHaltsWithAnotherGoesOn) {

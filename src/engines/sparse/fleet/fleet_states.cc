@@ -129,7 +129,7 @@ std::string_view words(Action action) {
     case Action::kTellApplied: return "tell the steps that are applied; look what is due";
     case Action::kComputeRound: return "compute it, if the gifts that it needs are there";
     case Action::kSave: return "save what it holds";
-    case Action::kHalt: return "tell the others, once the save lasts";
+    case Action::kHalt: return "tell the others; if it is to leave, once the save lasts";
     case Action::kSnapshot: return "gather what keepers lack, unless a snapshot is on its way";
     case Action::kGiveSnapshot: return "give it to the keepers";
     case Action::kGoOn: return "look what is due";
