@@ -65,9 +65,7 @@ void LockstepEngine::freeze(Instant now) {
   life_->watch.frozen(now);
   life_->working = false;
   life_->next_step.reset();
-  // Later messages of the old epoch are dropped, and those of the next epoch are kept.
-  cluster::CollectiveEvents nobody_asks;
-  life_->exchanges.lost(member().self(), nobody_asks);
+  // What others have given for the step under way still comes.
   if (!view_stays()) halt_no_more();
   member().frozen(report(life_->step), things(), now);
   if (view_stays()) halt_alone(now);
@@ -87,6 +85,9 @@ void LockstepEngine::install(Instant now) {
   if (!taken.ok()) return fail(taken.error(), now);
   life_->installed = Epoch(member().installed().epoch());
   life_->step = taken->step;
+  life_->late.reset();
+  cluster::CollectiveEvents nobody_asks;
+  life_->exchanges.lost(member().self(), nobody_asks);  // of the view before
   const std::vector<std::uint64_t> held = things();
   for (const std::uint64_t thing : before) member().dropped(cluster::TrackId(thing));
   for (const std::uint64_t thing : held) member().applied(cluster::TrackId(thing), life_->step);
@@ -170,33 +171,49 @@ void LockstepEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
       exchanged_bytes_ += net::counted_bytes(send->message);
       // False for a peer that is no member any more: then the view is changing.
       (void)member().send(send->to, lane, std::move(send->message), now);
-    } else if (const auto* const completed = std::get_if<cluster::Completed>(&event)) {
-      if (completed->id == kHalted) {
-        life_->others_halted = life_->told_halted;
-        if (life_->waits) leave(now);
-      } else if (life_->working) {
-        step_done(completed->result.front(), now);
-      }
+    } else if (auto* const completed_now = std::get_if<cluster::Completed>(&event)) {
+      completed(std::move(*completed_now), now);
     } else if (const auto* const broken = std::get_if<cluster::RuleBroken>(&event)) {
       member().blame(broken->peer, broken->error, now);
     } else {
-      life_->working = false;  // until the view has changed
-      if (view_stays()) return halt_alone(now);
-      life_->look_again.reset();
+      const bool worked = std::exchange(life_->working, false);  // until the view has changed
+      if (worked && view_stays()) return halt_alone(now);
+      if (worked) life_->look_again.reset();
     }
   }
 }
 
-void LockstepEngine::step_done(const Slices& sum, Instant now) {
+// At rest a step is not applied: the coordinator knows how far this member was.
+void LockstepEngine::completed(cluster::Completed what, Instant now) {
+  if (what.id == kHalted) {
+    life_->others_halted = life_->told_halted;
+    if (life_->waits) leave(now);
+  } else if (life_->working) {
+    step_done(what.result.front(), now);
+  } else if (what.id.value == life_->step.value) {
+    life_->late = std::move(what.result.front());
+  }
+}
+
+std::optional<float> LockstepEngine::take_step(const Slices& sum, Instant now) {
   std::vector<float> numbers(summed());
   copy_front(sum, std::as_writable_bytes(std::span(numbers)));
   const auto loss = apply(life_->step, std::span(numbers).first(life_->steps.elements));
-  if (!loss.ok()) return fail(loss.error(), now);
+  if (!loss.ok()) {
+    fail(loss.error(), now);
+    return std::nullopt;
+  }
   ++life_->step;
   for (const std::uint64_t thing : things()) member().applied(cluster::TrackId(thing), life_->step);
   tell(*loss, now);
+  return life_->steps.saves ? numbers.back() : 0;
+}
+
+void LockstepEngine::step_done(const Slices& sum, Instant now) {
+  const auto wish = take_step(sum, now);
+  if (!wish) return;
   if (over()) return no_step_left(now);
-  if (life_->steps.saves && numbers.back() > 0) return halt(now);
+  if (*wish > 0) return halt(now);
   life_->next_step = std::max(now + life_->steps.pause, life_->step_begun + life_->steps.least);
   if (life_->stop) ask_to_halt(now);
 }
@@ -229,11 +246,16 @@ void LockstepEngine::halt(Instant now) {
   go_on_halting(now);
 }
 
-// While a run ends, no member replaces a lost one, and there is no other view.
+// While a run ends, no member replaces a lost one, and there is no other view. Members come to rest a step
+// apart. If the sum of the step under way is here, or comes, others may have applied that step.
 void LockstepEngine::halt_alone(Instant now) {
   life_->alone = true;
   life_->next_step.reset();
   if (life_->halting) return go_on_halting(now);
+  if (const auto sum = std::exchange(life_->late, {})) {
+    if (!take_step(*sum, now)) return;
+    if (over()) return no_step_left(now);
+  }
   halt(now);
 }
 

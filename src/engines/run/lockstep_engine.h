@@ -15,7 +15,8 @@
 // too long, the member saves what it holds and leaves alone.
 //
 // While nobody leads, a member that is told to leave wishes to halt in the same way. The others halt with it,
-// because they could take no step without it. They stay, and go on in the next view.
+// because they could take no step without it. They stay, and go on in the next view. Members that are told at
+// rest first end the step under way, if all have given what it needs. So they save before the same step.
 //
 // Computing is done on the loop thread, so a step may take some 100 ms at most. Thread rule: the loop thread.
 #pragma once
@@ -118,6 +119,7 @@ class LockstepEngine : public MemberEngine {
     bool told_halted = false;           // has told the others that it takes no further step
     bool others_halted = false;         // all others have told it so
     bool waits = false;                 // its save lasts, and it leaves once all have halted
+    std::optional<Slices> late = {};    // the sum of the step that was under way when it came to rest
     std::optional<Instant> look_again;  // when to ask again whether the save lasts, or to wait no longer
   };
 
@@ -132,6 +134,9 @@ class LockstepEngine : public MemberEngine {
   void begin_exchanges(Instant now);
   void begin_step(Instant now);
   void carry_out(cluster::CollectiveEvents events, Instant now);
+  void completed(cluster::Completed what, Instant now);
+  // Returns how many members wish to halt; nothing: the engine has failed.
+  std::optional<float> take_step(const Slices& sum, Instant now);
   void step_done(const Slices& sum, Instant now);
   void tell(std::optional<double> loss, Instant now);
   void no_step_left(Instant now);

@@ -232,6 +232,44 @@ TEST_F(LockstepEngineTest, OneGoesWhileTheOthersStay) {
   }
 }
 
+// Claim: members whose coordinator dies while the view changes come to rest a step apart. If all are told to
+// leave then, they save before the same step.
+TEST_F(LockstepEngineTest, AllLeaveInAChangeThatNobodyEnds) {
+  std::uint64_t apart = 0;
+  for (std::uint64_t after = 0; after < 60; ++after) {
+    SCOPED_TRACE(::testing::Message() << after << " x 2 ms");
+    begin(3, {.pause = from_milliseconds(2)}, after);
+    fleet_->internet().set_path("m1", "m2", {.delay = from_milliseconds(30)});
+    fleet_->run_for(0.2);
+    const Epoch before = fleet_->durable().begun();
+    fleet_->member("m2").drain("it was told to");
+    while (fleet_->durable().begun() == before) fleet_->run_for(0.001);
+    fleet_->run_for(0.002 * static_cast<double>(after));
+    fleet_->kill_coordinator_for("c1", from_seconds(3600));
+    fleet_->run_for(11);
+    std::set<StepNumber> steps;
+    for (const auto& [machine, member] : fleet_->members()) {
+      if (const auto step = engine(machine).step()) steps.insert(*step);
+    }
+    apart += steps.size() > 1 ? 1 : 0;
+    for (const auto& [machine, member] : fleet_->members()) member->save_and_leave("it was told to");
+    fleet_->run_for(40);
+    EXPECT_TRUE(all_done());
+    EXPECT_EQ(fleet_->failure(), std::nullopt);
+    std::set<StepNumber> saved;
+    std::size_t held = 0;
+    for (const auto& [machine, member] : fleet_->members()) {
+      const auto& own = engine(machine).saved();
+      saved.insert(own.begin(), own.end());
+      held += own.empty() ? 0 : engine(machine).held();
+    }
+    EXPECT_EQ(saved.size(), 1U);
+    EXPECT_GE(*saved.begin(), *steps.rbegin());
+    EXPECT_EQ(held, kThings);
+  }
+  EXPECT_GT(apart, 5U);
+}
+
 // Claim: a member that has halted with one that left goes on, once somebody leads.
 TEST_F(LockstepEngineTest, WhoHaltsWithAnotherGoesOn) {
   begin(3, {});

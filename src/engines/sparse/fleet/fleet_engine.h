@@ -99,7 +99,7 @@ struct FleetLife {
   bool halted = false;                     // its save lasts, and it leaves once all have halted
   bool told_halted = false;                // has told the others that it takes no further step
   bool others_halted = false;              // all others have told it so
-  bool saves_alone = false;                // what it holds, as soon as nothing is computed
+  bool saves_alone = false;                // what it holds, as soon as nothing is left to compute
   bool alone = false;                      // leaves as soon as its save lasts
   bool rested = false;                     // it has waited for that step at rest, too
   std::string leaves_because = {};
@@ -118,6 +118,9 @@ void note_step(FleetLife& life, Instant now);
 [[nodiscard]] bool has_to_save(const FleetLife& life);
 // Whether the saved state outlives this node. If not, the engine asks again later.
 [[nodiscard]] bool saved_lasts(FleetLife& life, Instant now);
+// What must be done before the next step, when no step is in flight. `stopping`: why the member is to stop,
+// if it is. After the last step it does not need the others' agreement.
+[[nodiscard]] FleetEvent due_between_steps(const FleetLife& life, const std::optional<std::string>& stopping);
 // Whether it takes steps, or may.
 [[nodiscard]] bool takes_steps(const FleetLife& life);
 
@@ -202,8 +205,8 @@ class FleetEngine final : public engine::MemberEngine {
 
   // Steps, and what is due between two of them.
   void go_on(Instant now);
-  [[nodiscard]] FleetEvent due() const;
   void compute_round();
+  void want_round(const FleetRounds::Item& item);
   void round_done(Instant now);
   void snapshot();
   void begin_snapshot();
@@ -216,7 +219,7 @@ class FleetEngine final : public engine::MemberEngine {
   // The end of a run.
   void stop(const std::string& reason, Instant now) override;
   [[nodiscard]] std::string why_it_ends() const;
-  [[nodiscard]] bool halts() const;
+  [[nodiscard]] bool end_last_step();
   void save_alone();
   void halt_late(Instant now);
   void halt(Instant now);

@@ -57,10 +57,20 @@ void FleetEngine::halt_late(Instant now) {
   life_->halt_by = now + kRestTime;
 }
 
+// Members come to rest a step apart. If all have given what the step under way needs, some have applied it,
+// and all others can. If one has not given it, nobody has applied the step. So members that save at rest save
+// the same step. True: that is computed now.
+bool FleetEngine::end_last_step() {
+  const auto item = life_->rounds->last_of(life_->applied);
+  if (!item || life_->applied.value + 1 >= life_->job->schedule.total_steps) return false;
+  want_round(*item);
+  return true;
+}
+
 // At rest no step is taken with which others could agree to halt. What this member holds may be all that
 // there is, so it saves that and leaves.
 void FleetEngine::save_alone() {
-  life_->saves_alone = !in_hand_.idle();
+  life_->saves_alone = !in_hand_.idle() || end_last_step();
   if (life_->saves_alone) return;  // worked() comes back here
   life_->alone = true;
   life_->look_again = Instant();  // at once, or when it is saved
@@ -70,12 +80,6 @@ void FleetEngine::save_alone() {
 }
 
 std::string FleetEngine::why_it_ends() const { return stopping_.value_or("the run was stopped"); }
-
-// Whether this member halts now. After the last step it does not need the others' agreement.
-bool FleetEngine::halts() const {
-  const bool trained = life_->applied.value >= life_->job->schedule.total_steps;
-  return life_->agreed == StepWish::kHalt || (stopping_ && trained);
-}
 
 void FleetEngine::tick(Instant now) {
   if (life_ == nullptr) return;

@@ -16,11 +16,12 @@ void FleetEngine::rest(Instant now) {
   life_->must_report = true;
   life_->look = {};
   life_->questions.close();
-  // Late messages of the old epoch are dropped. Messages of the next epoch are kept.
-  carry_out(life_->exchanges.lost(member().self()), now);
-  if (life_ == nullptr) return;
+  // What others have given for the step under way still comes: with it end_last_step() may end that step.
+  life_->exchanges.rest();
   life_->told_halted = life_->others_halted = false;
-  if (in_hand_.idle()) report(now);
+  // Others have left, and what this member has saved lasts.
+  if (life_->halted && life_->state == FleetState::kResting) advance(FleetEvent::kLostAtEnd, now);
+  if (life_ != nullptr && in_hand_.idle()) report(now);
 }
 
 void FleetEngine::report(Instant now) {
@@ -47,11 +48,14 @@ void FleetEngine::report(Instant now) {
 void FleetEngine::install(Instant now) {
   const Epoch epoch(member().installed().epoch());
   if (epoch <= life_->installed || life_->job == nullptr) return;
-  if (life_->alone && in_hand_.task() == FleetTask::kSaving) return;  // worked() comes back here
+  // worked() comes back here.
+  if (life_->saves_alone || (life_->alone && in_hand_.task() == FleetTask::kSaving)) return;
   auto layout = read_layout(member().installed().decision(), life_->job->shape);
   if (!layout.ok()) return fail(layout.error(), now);
   const auto rank = layout->rank_of(member().self().node);
   if (!rank) return;
+  // It has ended a step since its report, to save the same one as the others, and is about to leave.
+  if (life_->part && layout->resume < life_->applied) return;
   life_->installed = epoch;
   if (auto counts = life_->snapshots.take_up(*layout)) {
     reach(FleetProbe::kSnapshotCounts);
@@ -71,7 +75,6 @@ void FleetEngine::install(Instant now) {
 
 void FleetEngine::begin_recovery(Instant now) {
   life_->next_stage = 0;
-  life_->rounds->forget();
   life_->bench->got.clear();
   life_->bench->recovery =
       std::make_unique<Recovery>(*life_->bench->learner, *life_->bench->vault, *life_->layout, life_->rank);
@@ -129,6 +132,7 @@ void FleetEngine::next_stage(Instant now) {
   life_->bench->got.clear();
   ++counters_.recoveries;
   reach(FleetProbe::kRecovered);
+  life_->rounds->forget();
   life_->rounds->restart(life_->applied);
   advance(FleetEvent::kRecovered, now);
 }

@@ -27,18 +27,18 @@ bool checkpoint_due(const FleetLife& life) {
   return life.agreed != StepWish::kNothing || (every > 0 && step.value % every == 0);
 }
 
-void FleetEngine::go_on(Instant now) {
-  if (!at_work() || life_->state == FleetState::kRecovering || !in_hand_.idle()) return;
-  advance(life_->rounds->order().idle() ? due() : FleetEvent::kFree, now);
+FleetEvent due_between_steps(const FleetLife& life, const std::optional<std::string>& stopping) {
+  const bool trained = life.applied.value >= life.job->schedule.total_steps;
+  if (checkpoint_due(life)) return FleetEvent::kCheckpointDue;
+  if (life.agreed == StepWish::kHalt || (stopping && trained)) return FleetEvent::kHaltDue;
+  if (life.snapshots.due(life.applied, *life.layout, *life.job)) return FleetEvent::kSnapshotDue;
+  return trained ? FleetEvent::kTrained : FleetEvent::kFree;
 }
 
-// What must be done before the next step, when no step is in flight.
-FleetEvent FleetEngine::due() const {
-  if (checkpoint_due(*life_)) return FleetEvent::kCheckpointDue;
-  if (halts()) return FleetEvent::kHaltDue;
-  if (life_->snapshots.due(life_->applied, *life_->layout, *life_->job)) return FleetEvent::kSnapshotDue;
-  const bool trained = life_->applied.value >= life_->job->schedule.total_steps;
-  return trained ? FleetEvent::kTrained : FleetEvent::kFree;
+void FleetEngine::go_on(Instant now) {
+  if (!at_work() || life_->state == FleetState::kRecovering || !in_hand_.idle()) return;
+  const bool idle = life_->rounds->order().idle();
+  advance(idle ? due_between_steps(*life_, stopping_) : FleetEvent::kFree, now);
 }
 
 void FleetEngine::compute_round() {
@@ -52,10 +52,14 @@ void FleetEngine::compute_round() {
   }
   if (rounds.waits(*item)) return;
   if (!FleetRounds::needs_gifts(*item) && rounds.order().idle()) life_->agreed = StepWish::kNothing;
-  life_->bench->got = rounds.begin(*item);
+  want_round(*item);
+}
+
+void FleetEngine::want_round(const FleetRounds::Item& item) {
+  life_->bench->got = life_->rounds->begin(item);
   want(FleetTask::kStepping,
-       round_work(life_->bench, {.item = *item,
-                                 .round = rounds.round(*item),
+       round_work(life_->bench, {.item = item,
+                                 .round = life_->rounds->round(item),
                                  .wish = stopping_ ? StepWish::kHalt : StepWish::kNothing,
                                  .epoch = life_->installed,
                                  .sent = life_->reporter.sent()}));

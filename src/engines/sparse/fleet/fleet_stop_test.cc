@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "engines/sparse/fleet/fleet_engine.h"
@@ -56,6 +57,24 @@ class StoppedFleet {
     if (cause == ViewChangedBy::kDeath) fleet_->kill("m2");
     while (fleet_->durable().begun() == before) run_for(0.001);
   }
+  // Nobody leads any more, and members have noticed.
+  void lose_the_coordinator() {
+    fleet_->kill_coordinator_for("c1", from_seconds(3600));
+    run_for(11);
+  }
+  // As a node does that is to go while nobody leads. Returns once all have gone, at the latest after 200 s.
+  void all_leave_alone() {
+    for (const auto& [machine, member] : fleet_->members()) member->save_and_leave("it was told to");
+    for (int i = 0; i < 200 && !all_gone(); ++i) fleet_->run_for(1);
+  }
+  // Whether members that hold something have not applied the same steps.
+  [[nodiscard]] bool are_apart() {
+    std::set<StepNumber> steps;
+    for (const auto& [machine, member] : fleet_->members()) {
+      if (const auto step = fleet_.engine(machine).step()) steps.insert(*step);
+    }
+    return steps.size() > 1;
+  }
   [[nodiscard]] bool all_gone() {
     return std::ranges::all_of(fleet_->members(), [](const auto& one) { return one.second->done(); });
   }
@@ -96,6 +115,28 @@ TEST(FleetStop, WhileTheViewChanges) {
       EXPECT_EQ(run.resumes_at(), run.reached());
     }
   }
+}
+
+// Claim: members whose coordinator dies while the view changes come to rest a step apart. If all are told to
+// leave then, they save the same step and lose none. It does not matter which of them knew of the change.
+TEST(FleetStop, AllLeaveInAChangeThatNobodyEnds) {
+  std::uint64_t apart = 0;
+  for (const auto cause : {ViewChangedBy::kJoin, ViewChangedBy::kDrain}) {
+    for (std::uint64_t after = 0; after < 40; ++after) {
+      SCOPED_TRACE(::testing::Message() << "cause " << static_cast<int>(cause) << ", " << after << " x 3 ms");
+      StoppedFleet run(after);
+      run.fleet()->internet().set_path("c1", "m1", {.delay = from_milliseconds(25)});
+      run.change_view(cause);
+      run.run_for(0.003 * static_cast<double>(after));
+      run.lose_the_coordinator();
+      apart += run.are_apart() ? 1 : 0;
+      run.all_leave_alone();
+      EXPECT_TRUE(run.all_gone()) << run.fleet()->log();
+      EXPECT_EQ(run.fleet()->failure(), std::nullopt);
+      EXPECT_GE(run.resumes_at(), run.reached());
+    }
+  }
+  EXPECT_GT(apart, 5U);
 }
 
 // Claim: a member that is killed between the word that the run ends and the step on which all agree costs at
