@@ -301,7 +301,8 @@ void Changes::decide(const Cause& cause) {
   if (change_wanted_) advance(Event::kWaited, {.now = now});
 }
 
-// In a run that is to end all keep what they hold, if they can: nothing needs to move before it is saved.
+// In a run that is to end all keep what they hold, if they can: nothing needs to move before it is saved. If
+// a part is lost, nobody goes on: each saves what it holds, which may be whole with files of the dead.
 void Changes::place(Instant now) {
   const bool stays = end_.waits() && holders_rest(run_, reports_);
   const auto placed =
@@ -316,7 +317,7 @@ void Changes::place(Instant now) {
     contradicting_ = {*odd};
   } else if (announced && placed->change == placement::Change::kNone) {
     advance(Event::kUnchanged, {.now = now});
-  } else {
+  } else if (!end_.waits() || !loses_a_part(at_rest(), placed->placement)) {
     advance(Event::kPlaced, {.now = now, .placed = &placed->placement});
   }
 }

@@ -34,7 +34,7 @@ std::string_view words_of(ChangesEvent event) {
     case Event::kStop: return "the run is told to end, or its engine has failed";
     case Event::kStopUnheard: return "the run is told to end, and a member of the view is not heard";
     case Event::kStopFound: return "the store says that the run ends";
-    case Event::kStopDue: return "the change ended before a run that is to end, or lasts for five minutes";
+    case Event::kStopDue: return "the change ended before a run that is to end, or lasts for eleven minutes";
   }
   return "";
 }

@@ -291,16 +291,16 @@ TEST_F(ChangesTest, AnEndWaitsForTheInstall) {
   EXPECT_EQ(around_.said(ToMember::kStop), 3);
 }
 
-// Claim: the end of a run waits for a change for five minutes at most.
+// Claim: the end of a run waits for a change for eleven minutes at most.
 TEST_F(ChangesTest, AnEndDoesNotWaitForEver) {
   one_of_two_rests();
   changes_.stop("enough", at(10));
-  changes_.tick(at(309));
+  changes_.tick(at(669));
   EXPECT_EQ(changes_.phase(), Phase::kFreezing);
-  changes_.tick(at(310));
+  changes_.tick(at(670));
   EXPECT_EQ(changes_.phase(), Phase::kStopping);
-  EXPECT_FALSE(changes_.take_stop_end(at(909)));
-  EXPECT_TRUE(changes_.take_stop_end(at(910)));
+  EXPECT_FALSE(changes_.take_stop_end(at(1269)));
+  EXPECT_TRUE(changes_.take_stop_end(at(1270)));
 }
 
 // Claim: the next coordinator goes on with a change, too, before it tells members of the end.

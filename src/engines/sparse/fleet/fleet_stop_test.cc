@@ -139,6 +139,25 @@ TEST(FleetStop, AllLeaveInAChangeThatNobodyEnds) {
   EXPECT_GT(apart, 5U);
 }
 
+// Claim: a run that is told to end while its coordinator is cut off from all members loses no step. They
+// train on, and hear of the end when the network is back. It does not matter whether this coordinator has
+// ever heard them.
+TEST(FleetStop, WhileTheCoordinatorIsCutOff) {
+  for (const bool taken_over : {false, true}) {
+    SCOPED_TRACE(taken_over);
+    StoppedFleet run(1);
+    run.fleet()->cut_off_for("c1", from_seconds(60));
+    if (taken_over) run.fleet()->kill_coordinator_for("c1", from_seconds(1));
+    run.run_for(15);
+    run.fleet()->stop("enough");
+    run.run_for(50);
+    for (int i = 0; i < 300 && !run.all_gone(); ++i) run.run_for(0.1);
+    EXPECT_TRUE(run.all_gone()) << run.fleet()->log();
+    EXPECT_EQ(run.fleet()->failure(), std::nullopt);
+    EXPECT_EQ(run.resumes_at(), run.reached());
+  }
+}
+
 // Claim: a member that is killed between the word that the run ends and the step on which all agree costs at
 // most the steps since the newest checkpoint. The others leave, and any members can go on.
 TEST(FleetStop, AMemberIsKilledBeforeTheAgreedStep) {
