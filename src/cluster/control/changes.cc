@@ -143,7 +143,9 @@ void Changes::gone(net::PeerId peer) {
 }
 
 void Changes::fenced(Fenced where, Instant now) {
-  advance(where == Fenced::kInView ? Event::kFenced : Event::kJoiningFenced, {.now = now});
+  const bool at_end = phase_ == Phase::kStopping && where == Fenced::kInView;
+  const Event in_view = at_end ? Event::kDiedAtEnd : Event::kFenced;
+  advance(where == Fenced::kJoining ? Event::kJoiningFenced : in_view, {.now = now, .text = end_.reason()});
 }
 
 Change Changes::next_difference() {
@@ -459,9 +461,8 @@ std::set<NodeId> Changes::take_restless(const RestClock::Hearing& hearing, Insta
 
 std::optional<Instant> Changes::next_wakeup() const {
   std::optional<Instant> wake;
-  for (const auto& due : {next_rebalance_, next_look_, rest_clock_.next_look(), end_.next_wakeup()}) {
+  for (const auto& due : {next_rebalance_, next_look_, rest_clock_.next_look(), end_.next_wakeup()})
     wake = sooner(wake, due);
-  }
   return wake;
 }
 

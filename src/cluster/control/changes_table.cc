@@ -21,6 +21,7 @@ std::string_view words_of(ChangesEvent event) {
       return "a member says `Ready` or `Drain`, or has lost messages of another; a node outside is expelled";
     case Event::kWaited: return "a change was wanted while members came to rest";
     case Event::kFenced: return "a member of the view is fenced";
+    case Event::kDiedAtEnd: return "a member of the view is fenced that has not left";
     case Event::kJoiningFenced: return "joining members alone are fenced";
     case Event::kRebalanceDue: return "a rebalancing is due";
     case Event::kPays: return "another placement pays";
@@ -83,7 +84,7 @@ struct Changes::Table {
   static constexpr Phase kShort = Phase::kShort;
   static constexpr Phase kStopping = Phase::kStopping;
 
-  static constexpr std::array<Transition, 32> kRows{{
+  static constexpr std::array<Transition, 33> kRows{{
       {kSettled, Event::kTakenUp, kFreezing, kBeginChange, "members may know of that epoch"},
       {kSettled, Event::kWanted, kFreezing, kBeginChange, "nothing else is under way"},
       {kSettled, Event::kWaited, kFreezing, kBeginChange, "its turn has come"},
@@ -116,7 +117,9 @@ struct Changes::Table {
       {kShort, Event::kIntroduced, kShort, kReleaseTheLeaving, "a link may have lost it"},
       {kShort, Event::kStop, kFreezing, kEndAfterChange, "members at rest may be a step apart"},
       {kShort, Event::kStopDue, kStopping, kEndRun, "there is no more to be had"},
-      {kStopping, Event::kWanted, kStopping, kLetWait, "the view changes no more"},
+      {kStopping, Event::kWanted, kStopping, kLetWait, "the view changes no more for it"},
+      {kStopping, Event::kDiedAtEnd, kFreezing, kEndAfterChange,
+       "the others take its things over, and save one more step with them"},
       {kStopping, Event::kHere, kStopping, kInstallAgain, "a link may have lost it"},
       {kStopping, Event::kIntroduced, kStopping, kSayStop, "a link may have lost it"},
   }};

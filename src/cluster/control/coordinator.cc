@@ -356,9 +356,11 @@ void Coordinator::fence_all(const std::vector<NodeId>& nodes, std::string_view w
   const bool in_view = std::any_of(nodes.begin(), nodes.end(), [this](NodeId node) {
     return run_.members.at(node).record.state() != membership::JOINING;
   });
+  const bool left = std::ranges::all_of(nodes, [this](NodeId node) { return run_.members.at(node).leaves; });
   if (in_view) changes_.reserve_epoch();
   for (const NodeId node : nodes) bury(node, why, now);
-  changes_.fenced(in_view ? Changes::Fenced::kInView : Changes::Fenced::kJoining, now);
+  const auto in_which = left ? Changes::Fenced::kLeft : Changes::Fenced::kInView;
+  changes_.fenced(in_view ? in_which : Changes::Fenced::kJoining, now);
 }
 
 void Coordinator::fence_contradicting(Instant now) {

@@ -60,8 +60,7 @@ class Coordinator {
   static constexpr Duration kStopTime = RunEnd::kLeaveTime;
   static constexpr Duration kLastWord{
       5'000'000'000};  // a member fenced while the run ends may ask for so long how it ended
-  // While the run ends, nobody takes over from a silent member that was told. It saves on its own disk, and
-  // brings that to the next fleet.
+  // A silent member that was told that the run ends saves on its own disk, and brings that to the next fleet.
   static constexpr Duration kEndingPatience{20'000'000'000};
   static constexpr std::size_t kMostNames = 100'000;  // nodes that a beat may name
   static constexpr std::string_view kUnreachable =

@@ -23,10 +23,11 @@ class RunEnd {
 
   // The run ends because the engine cannot go on.
   void fail(Error error) { failure_ = std::move(error); }
-  // The run is to end with the change of the view.
+  // The run is to end with the change of the view. Members that were told before are told again.
   void wait(const std::string& reason, Instant now) {
     reason_ = reason;
     waits_until_ = now + kWaits;
+    leave_until_.reset();
   }
   // Members are told.
   void tell(const std::string& reason, Instant now) {

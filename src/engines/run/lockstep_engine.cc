@@ -16,6 +16,7 @@ namespace {
 
 constexpr Duration kLookEvery{100'000'000};
 constexpr Duration kOthersTime{10'000'000'000};
+constexpr Duration kRestTime{60'000'000'000};  // for the next view
 // The exchange in which members say that their save lasts. Others have the numbers of steps.
 constexpr cluster::OperationId kHalted{UINT64_MAX};
 
@@ -66,9 +67,12 @@ void LockstepEngine::freeze(Instant now) {
   life_->working = false;
   life_->next_step.reset();
   // What others have given for the step under way still comes.
-  if (!view_stays()) halt_no_more();
+  const bool leaves =
+      life_->halting && life_->stop && !member().stop();  // as others have, and what it saved lasts
+  if (!leaves) halt_no_more();
+  if (!leaves && life_->stop) life_->look_again = now + kRestTime;
   member().frozen(report(life_->step), things(), now);
-  if (view_stays()) halt_alone(now);
+  if (leaves) halt_alone(now);
 }
 
 // The wish to halt goes with a step of the next view.
@@ -94,14 +98,15 @@ void LockstepEngine::install(Instant now) {
   watch_change(taken->steps_replayed, now);
   life_->working = false;
   life_->next_step.reset();
-  if (leaving() && held.empty()) return member().leave(*leaving(), now);
+  const auto& why = leaving() ? leaving() : life_->stop;
+  if (why && held.empty()) return member().leave(*why, now);
   // In another view than the installed one, the next freeze is under way.
   if (held.empty() || member().view().epoch() != life_->installed) return;
   begin_exchanges(now);
   if (life_ && life_->working && life_->stop && !over()) ask_to_halt(now);
 }
 
-// While the run ends, no other view comes. Members that all leave by themselves get one.
+// While the run ends, a lost link brings no other view. Members that all leave by themselves get one.
 bool LockstepEngine::view_stays() const {
   return life_->stop && (life_->halting || member().stop().has_value());
 }
@@ -246,8 +251,8 @@ void LockstepEngine::halt(Instant now) {
   go_on_halting(now);
 }
 
-// While a run ends, no member replaces a lost one, and there is no other view. Members come to rest a step
-// apart. If the sum of the step under way is here, or comes, others may have applied that step.
+// No other view comes, or this member waits for none. Members come to rest a step apart. If the sum of the
+// step under way is here, or comes, others may have applied that step.
 void LockstepEngine::halt_alone(Instant now) {
   life_->alone = true;
   life_->next_step.reset();

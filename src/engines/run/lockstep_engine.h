@@ -11,8 +11,8 @@
 //   its save lasts       a member says so in an exchange, and leaves when all have, or after 10 s
 //   it was not told      it says so as soon as it has saved, and stays
 //
-// The view changes no more, so nobody tells a member that another one is lost. If an exchange fails, or takes
-// too long, the member saves what it holds and leaves alone.
+// If a member dies meanwhile, the view changes once more, and the others halt in that one. If an exchange
+// fails otherwise, or takes too long, the member saves what it holds and leaves alone.
 //
 // While nobody leads, a member that is told to leave wishes to halt in the same way. The others halt with it,
 // because they could take no step without it. They stay, and go on in the next view. Members that are told at

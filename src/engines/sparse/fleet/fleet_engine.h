@@ -118,6 +118,10 @@ void note_step(FleetLife& life, Instant now);
 [[nodiscard]] bool has_to_save(const FleetLife& life);
 // Whether the saved state outlives this node. If not, the engine asks again later.
 [[nodiscard]] bool saved_lasts(FleetLife& life, Instant now);
+// The view changes while this member is to stop. `told`: what its coordinator has said of the run's end. If
+// all leave by themselves, others have left, and what this member has saved lasts: true, it leaves. In a run
+// that ends another one has died. Then the wish to halt goes with a step of the next view.
+[[nodiscard]] bool halt_anew(FleetLife& life, const std::optional<membership::StopAsked>& told, Instant now);
 // What must be done before the next step, when no step is in flight. `stopping`: why the member is to stop,
 // if it is. After the last step it does not need the others' agreement.
 [[nodiscard]] FleetEvent due_between_steps(const FleetLife& life, const std::optional<std::string>& stopping);

@@ -38,6 +38,16 @@ bool saved_lasts(FleetLife& life, Instant now) {
   return false;
 }
 
+bool halt_anew(FleetLife& life, const std::optional<membership::StopAsked>& told, Instant now) {
+  if (life.state != FleetState::kResting) return false;
+  if (std::exchange(life.halted, false) && !told) return true;
+  if (life.alone) return false;
+  life.look_again.reset();
+  life.rested = false;
+  life.halt_by = now + halt_time(life);
+  return false;
+}
+
 // The run is to end, or all members leave it. Members may be a step apart, so the wish goes with the next
 // step.
 void FleetEngine::stop(const std::string& reason, Instant now) {
@@ -49,11 +59,13 @@ void FleetEngine::stop(const std::string& reason, Instant now) {
   if (life_->agreed == StepWish::kHalt) go_on(now);  // it has halted with another one
 }
 
-// Somebody may still change the view of a member at rest, so it has more time.
+// Another view may come for a member that rests or recovers. So it has more time, anew while it computes.
 void FleetEngine::halt_late(Instant now) {
   life_->halt_by.reset();
-  if (!lives() || life_->alone || life_->agreed == StepWish::kHalt) return;
-  if (at_work() || std::exchange(life_->rested, true)) return advance(FleetEvent::kLostAtEnd, now);
+  if (!lives() || life_->alone || (at_work() && life_->agreed == StepWish::kHalt)) return;
+  const bool steps = at_work() && life_->state != FleetState::kRecovering;
+  if (!in_hand_.idle()) life_->rested = false;
+  if (steps || std::exchange(life_->rested, true)) return advance(FleetEvent::kLostAtEnd, now);
   life_->halt_by = now + kRestTime;
 }
 

@@ -19,8 +19,7 @@ void FleetEngine::rest(Instant now) {
   // What others have given for the step under way still comes: with it end_last_step() may end that step.
   life_->exchanges.rest();
   life_->told_halted = life_->others_halted = false;
-  // Others have left, and what this member has saved lasts.
-  if (life_->halted && life_->state == FleetState::kResting) advance(FleetEvent::kLostAtEnd, now);
+  if (stopping_ && halt_anew(*life_, member().stop(), now)) advance(FleetEvent::kLostAtEnd, now);
   if (life_ != nullptr && in_hand_.idle()) report(now);
 }
 
@@ -141,7 +140,7 @@ void FleetEngine::next_stage(Instant now) {
 void FleetEngine::tell_applied(Instant now) {
   for (const std::size_t shard : shards_of(*life_->part))
     member().applied(cluster::TrackId(shard), life_->applied);
-  // When the run ends the view changes no more: the others would wait for it in their next step.
+  // When the run ends the view does not change for it: the others would wait for it in their next step.
   const bool ends = stopping_ && member().stop();
   if (leaving() && !ends && at_work() && holds_nothing(*life_->part)) {
     reach(FleetProbe::kLeftEmpty);

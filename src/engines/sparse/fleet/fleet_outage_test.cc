@@ -433,7 +433,7 @@ TEST(FleetOutage, ToldToGoWhileTheViewChanges) {
 }
 
 // Claim: no member leaves while the saved state does not outlive it yet, as when it is still on its way to
-// the coordinator. A member that dies meanwhile delays the others for seconds only.
+// the coordinator. A member that dies meanwhile delays the others for seconds only, and they save once more.
 TEST(FleetOutage, StopsOnceWhatWasSavedLasts) {
   for (const bool one_dies : {false, true}) {
     host::SimDisk disk;
@@ -455,7 +455,11 @@ TEST(FleetOutage, StopsOnceWhatWasSavedLasts) {
       const bool dead = one_dies && machine == "m1";
       EXPECT_EQ(member->done(), !dead) << machine;
     }
-    EXPECT_EQ(TinyProblem(options).start(), saved);
+    if (one_dies) {
+      EXPECT_GT(TinyProblem(options).start(), saved);
+    } else {
+      EXPECT_EQ(TinyProblem(options).start(), saved);
+    }
   }
 }
 

@@ -26,17 +26,22 @@ enum class ViewChangedBy { kJoin, kDrain, kDeath };
 // A fleet of three that has taken 20 steps, and notes how far any of its members has come.
 class StoppedFleet {
  public:
-  explicit StoppedFleet(std::uint64_t seed, std::uint64_t checkpoint_every = 0)
+  struct Kept {
+    std::uint64_t checkpoint_every = 0;
+    std::size_t copies = 2;
+  };
+  explicit StoppedFleet(std::uint64_t seed) : StoppedFleet(seed, Kept{}) {}
+  StoppedFleet(std::uint64_t seed, const Kept& kept)
       : options_{.features = 24,
                  .labels = 40,
                  .hidden = 64,
                  .samples = 6,
                  .steps = 10000,
                  .disk = &disk_,
-                 .checkpoint_every = checkpoint_every},
+                 .checkpoint_every = kept.checkpoint_every},
         problem_(options_),
         fleet_(problem_, {.first_members = 3,
-                          .copies = 2,
+                          .copies = kept.copies,
                           .seed = seed,
                           .longest_work = from_milliseconds(20),
                           .path = {.delay = from_milliseconds(5)}}) {
@@ -158,14 +163,31 @@ TEST(FleetStop, WhileTheCoordinatorIsCutOff) {
   }
 }
 
-// Claim: a member that is killed between the word that the run ends and the step on which all agree costs at
-// most the steps since the newest checkpoint. The others leave, and any members can go on.
+// Claim: a member that is killed between the word that the run ends and the step on which all agree costs no
+// step, nor one that is killed when it has saved. The others take over what it held, and save once more.
 TEST(FleetStop, AMemberIsKilledBeforeTheAgreedStep) {
+  for (std::uint64_t after = 0; after < 60; ++after) {
+    SCOPED_TRACE(::testing::Message() << after << " x 3 ms");
+    StoppedFleet run(after);
+    run.fleet()->stop("enough");
+    run.run_for(0.003 * static_cast<double>(after));
+    run.fleet()->kill("m2");
+    for (int i = 0; i < 1000 && !run.all_gone(); ++i) run.run_for(0.1);
+    EXPECT_TRUE(run.all_gone()) << run.fleet()->log();
+    EXPECT_EQ(run.fleet()->failure(), std::nullopt);
+    EXPECT_EQ(run.resumes_at(), run.reached());
+    run.expect_to_go_on();
+  }
+}
+
+// Claim: without copies such a death costs at most the steps since the newest checkpoint. The others leave,
+// and any members can go on.
+TEST(FleetStop, AMemberWithoutCopiesIsKilledBeforeTheAgreedStep) {
   constexpr std::uint64_t kEvery = 8;
   std::uint64_t lost = 0;
   for (std::uint64_t after = 0; after < 60; ++after) {
     SCOPED_TRACE(::testing::Message() << after << " x 3 ms");
-    StoppedFleet run(after, kEvery);
+    StoppedFleet run(after, {.checkpoint_every = kEvery, .copies = 0});
     run.fleet()->stop("enough");
     run.run_for(0.003 * static_cast<double>(after));
     run.fleet()->kill("m2");
