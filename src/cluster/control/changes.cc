@@ -151,7 +151,9 @@ void Changes::gone(net::PeerId peer) {
 }
 
 void Changes::fenced(Fenced where, Instant now) {
-  advance(where == Fenced::kInView ? Event::kFenced : Event::kJoiningFenced, {.now = now});
+  const bool at_end = phase_ == Phase::kStopping && where == Fenced::kInView;
+  const Event in_view = at_end ? Event::kDiedAtEnd : Event::kFenced;
+  advance(where == Fenced::kJoining ? Event::kJoiningFenced : in_view, {.now = now, .text = end_.reason()});
 }
 
 Change Changes::next_difference() {
@@ -310,7 +312,8 @@ void Changes::decide(const Cause& cause) {
   if (change_wanted_) advance(Event::kWaited, {.now = now});
 }
 
-// In a run that is to end all keep what they hold, if they can: nothing needs to move before it is saved.
+// In a run that is to end all keep what they hold, if they can: nothing needs to move before it is saved. If
+// a part is lost, nobody goes on: each saves what it holds, which may be whole with files of the dead.
 void Changes::place(Instant now) {
   const bool stays = end_.waits() && holders_rest(run_, reports_);
   const auto placed =
@@ -325,7 +328,7 @@ void Changes::place(Instant now) {
     contradicting_ = {*odd};
   } else if (announced && placed->change == placement::Change::kNone) {
     advance(Event::kUnchanged, {.now = now});
-  } else {
+  } else if (!end_.waits() || !loses_a_part(at_rest(), placed->placement)) {
     advance(Event::kPlaced, {.now = now, .placed = &placed->placement});
   }
 }
@@ -463,12 +466,8 @@ std::set<NodeId> Changes::take_restless(const RestClock::Hearing& hearing, Insta
 }
 
 std::optional<Instant> Changes::next_wakeup() const {
-  std::optional<Instant> wake;
-  for (const auto& due : {next_rebalance_, next_look_, rest_clock_.next_look(), release_clock_.next_look(),
-                          end_.next_wakeup()}) {
-    wake = sooner(wake, due);
-  }
-  return wake;
+  const auto clocks = sooner(rest_clock_.next_look(), release_clock_.next_look());
+  return sooner(sooner(next_rebalance_, next_look_), sooner(clocks, end_.next_wakeup()));
 }
 
 }  // namespace gossamer::cluster

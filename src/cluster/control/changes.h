@@ -51,6 +51,7 @@ enum class ChangesEvent {
   kWanted,
   kWaited,
   kFenced,
+  kDiedAtEnd,
   kJoiningFenced,
   kRebalanceDue,
   kPays,
@@ -97,13 +98,12 @@ class Changes {
   void say_placement(const LedMember& member);
 
   // Members are fenced together: reserve_epoch() if one serves or drains, gone() for each, and fenced() once.
-  enum class Fenced { kInView, kJoining };  // kInView: one of them serves or drains
+  enum class Fenced { kInView, kLeft, kJoining };  // kInView: one of them serves or drains; kLeft: in order
   void reserve_epoch();
   void gone(net::PeerId peer);
   void fenced(Fenced where, Instant now);
 
   void want_change(Instant now);  // as soon as it may be
-
   void stop(const std::string& reason, Instant now);
   // Likewise, while a member of the view is not heard: it may be dead.
   void stop_unheard(const std::string& reason, Instant now);

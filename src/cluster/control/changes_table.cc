@@ -21,6 +21,7 @@ std::string_view words_of(ChangesEvent event) {
       return "a member says `Ready` or `Drain`, or has lost messages of another; a node outside is expelled";
     case Event::kWaited: return "a change was wanted while members came to rest";
     case Event::kFenced: return "a member of the view is fenced";
+    case Event::kDiedAtEnd: return "a member of the view is fenced that has not left";
     case Event::kJoiningFenced: return "joining members alone are fenced";
     case Event::kRebalanceDue: return "a rebalancing is due";
     case Event::kPays: return "another placement pays";
@@ -36,7 +37,7 @@ std::string_view words_of(ChangesEvent event) {
     case Event::kStop: return "the run is told to end, or its engine has failed";
     case Event::kStopUnheard: return "the run is told to end, and a member of the view is not heard";
     case Event::kStopFound: return "the store says that the run ends";
-    case Event::kStopDue: return "the change ended before a run that is to end, or lasts for five minutes";
+    case Event::kStopDue: return "the change ended before a run that is to end, or lasts for eleven minutes";
   }
   return "";
 }
@@ -85,7 +86,7 @@ struct Changes::Table {
   static constexpr Phase kShort = Phase::kShort;
   static constexpr Phase kStopping = Phase::kStopping;
 
-  static constexpr std::array<Transition, 34> kRows{{
+  static constexpr std::array<Transition, 35> kRows{{
       {kSettled, Event::kTakenUp, kFreezing, kBeginChange, "members may know of that epoch"},
       {kSettled, Event::kWanted, kFreezing, kBeginChange, "nothing else is under way"},
       {kSettled, Event::kWaited, kFreezing, kBeginChange, "its turn has come"},
@@ -120,7 +121,9 @@ struct Changes::Table {
       {kShort, Event::kNobodyReady, kShort, kReleaseTheLeaving, "a member that joins may never be ready"},
       {kShort, Event::kStop, kFreezing, kEndAfterChange, "members at rest may be a step apart"},
       {kShort, Event::kStopDue, kStopping, kEndRun, "there is no more to be had"},
-      {kStopping, Event::kWanted, kStopping, kLetWait, "the view changes no more"},
+      {kStopping, Event::kWanted, kStopping, kLetWait, "the view changes no more for it"},
+      {kStopping, Event::kDiedAtEnd, kFreezing, kEndAfterChange,
+       "the others take its things over, and save one more step with them"},
       {kStopping, Event::kHere, kStopping, kInstallAgain, "a link may have lost it"},
       {kStopping, Event::kIntroduced, kStopping, kSayStop, "a link may have lost it"},
   }};

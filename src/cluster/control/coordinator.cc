@@ -125,6 +125,19 @@ bool Coordinator::all_heard(Instant now) const {
   });
 }
 
+std::string Coordinator::shortage(Instant now) const {
+  if (!changes_.ending() || phase() == Phase::kStopping) return changes_.shortage();
+  std::string silent;
+  for (const auto& [node, member] : run_.members) {
+    const bool serves = member.record.state() != membership::JOINING;
+    if (serves && !Watch::is_heard(member, now))
+      silent += fmt::format("{}{}", silent.empty() ? "" : ", ", node.value);
+  }
+  if (silent.empty()) return changes_.shortage();
+  return fmt::format("the run ends once node {} is heard, after ten minutes of silence at the latest",
+                     silent);
+}
+
 bool Coordinator::stopped() const {
   return phase() == Phase::kStopping && run_.members.empty() && !outbox_.waiting() && !last_word_;
 }
@@ -343,9 +356,11 @@ void Coordinator::fence_all(const std::vector<NodeId>& nodes, std::string_view w
   const bool in_view = std::any_of(nodes.begin(), nodes.end(), [this](NodeId node) {
     return run_.members.at(node).record.state() != membership::JOINING;
   });
+  const bool left = std::ranges::all_of(nodes, [this](NodeId node) { return run_.members.at(node).leaves; });
   if (in_view) changes_.reserve_epoch();
   for (const NodeId node : nodes) bury(node, why, now);
-  changes_.fenced(in_view ? Changes::Fenced::kInView : Changes::Fenced::kJoining, now);
+  const auto in_which = left ? Changes::Fenced::kLeft : Changes::Fenced::kInView;
+  changes_.fenced(in_view ? in_which : Changes::Fenced::kJoining, now);
 }
 
 void Coordinator::fence_contradicting(Instant now) {
@@ -376,7 +391,9 @@ void Coordinator::bury(NodeId node, std::string_view why, Instant now) {
 
 void Coordinator::tick(Instant now) {
   outbox_.set_now(now);
-  const Duration patience = changes_.ending() ? kEndingPatience : options_.patience;
+  const Patience patience{.elsewhere = options_.patience,
+                          .told = phase() == Phase::kStopping ? kEndingPatience : options_.patience,
+                          .here = changes_.ending() ? kEndingPatience : options_.patience};
   for (const Fencing& one : watch_.due(patience, now)) fence_all(one.nodes, one.why, now);
   books_.tick(now);
   let_serve(now);

@@ -46,39 +46,41 @@ TEST_F(CoordinatorTest, SaysThatTheRunEnds) {
   EXPECT_TRUE(coordinator_->stopped());
 }
 
-// Claim: all are told at once of a joining life that is fenced, for whatever reason, and that the view does
-// not change. Nobody is told of a life that never came. A life of the view is told by the view alone.
-TEST_F(CoordinatorTest, TellsOfJoiningLivesThatAreGone) {
-  const auto told = [&] {
-    std::map<net::PeerId, std::set<std::uint64_t>> all;
-    for (const auto& [to, message] : std::exchange(said_.all, {})) {
-      if (message.has_gone()) all[to].insert(message.gone().incarnation());
-    }
-    return all;
-  };
+// Claim: a run that is told to end while no member is heard waits for them as long as without the word, and
+// says so. It ends as soon as all are heard. Members that were told are spared for 20 s.
+TEST_F(CoordinatorTest, AnEndWaitsForTheSilent) {
   const net::PeerId first = begin(10);
-  serve(first);
   const net::PeerId second = begin(11);
+  serve(first);
   serve(second);
-  const net::PeerId joins = begin(12);
-  const Epoch before = coordinator_->view().epoch();
-  const net::PeerId again = begin(12);
-  EXPECT_EQ(told(), (std::map<net::PeerId, std::set<std::uint64_t>>{{first, {joins.incarnation.value}},
-                                                                    {second, {joins.incarnation.value}}}));
-  coordinator_->blame(again, Error{.what = "it broke a rule"}, now_);
-  store();
-  EXPECT_EQ(told().size(), 2U);
-  EXPECT_EQ(coordinator_->view().epoch(), before);
-  membership::BeginAsk ask;
-  ask.set_run("run");
-  for (int i = 0; i < 2; ++i)
-    coordinator_->begin(NodeId(13), ask.SerializeAsString(), [](const auto&) {}, now_);
-  store();
-  EXPECT_TRUE(told().empty()) << "it never came";
-  coordinator_->blame(second, Error{.what = "it broke a rule"}, now_);
-  store();
-  EXPECT_TRUE(told().empty());
-  EXPECT_GT(coordinator_->view().epoch(), before);
+  live(1);
+  silence(5);
+  coordinator_->stop("enough", now_);
+  silence(590);
+  EXPECT_EQ(coordinator_->phase(), Coordinator::Phase::kSettled);
+  EXPECT_EQ(coordinator_->view().members().size(), 2u);
+  EXPECT_NE(coordinator_->shortage(now_).find("node 10, 11 is heard"), std::string::npos);
+  for (const net::PeerId peer : {first, second}) say(peer, [](auto& said) { said.mutable_beat(); });
+  EXPECT_EQ(coordinator_->phase(), Coordinator::Phase::kStopping);
+  silence(19);
+  EXPECT_EQ(coordinator_->members().size(), 2u);
+  silence(2);
+  EXPECT_TRUE(coordinator_->members().empty());
+}
+
+// Claim: if no member comes back in ten minutes, the run ends.
+TEST_F(CoordinatorTest, AnEndDoesNotWaitForTheDead) {
+  serve(begin(10));
+  serve(begin(11));
+  live(1);
+  silence(3);
+  coordinator_->stop("enough", now_);
+  silence(596);
+  EXPECT_EQ(coordinator_->phase(), Coordinator::Phase::kSettled);
+  silence(2);
+  EXPECT_EQ(coordinator_->phase(), Coordinator::Phase::kStopping);
+  silence(5);
+  EXPECT_TRUE(coordinator_->stopped());
 }
 
 // Claim: all members of the view are told of a joining member, once. A joining one is told only if it is to

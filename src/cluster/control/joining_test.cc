@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "cluster/control/test_coordinator.h"
@@ -97,6 +99,41 @@ TEST_F(JoiningTogether, WhoIsNeverReadyCostsNothing) {
   EXPECT_TRUE(coordinator_->lives(never.front()));
   pass(8);
   EXPECT_TRUE(coordinator_->stopped());
+}
+
+// Claim: all are told at once of a joining life that is fenced, for whatever reason, and that the view does
+// not change. Nobody is told of a life that never came. A life of the view is told by the view alone.
+TEST_F(JoiningTogether, TellsOfJoiningLivesThatAreGone) {
+  const auto told = [&] {
+    std::map<net::PeerId, std::set<std::uint64_t>> all;
+    for (const auto& [to, message] : std::exchange(said_.all, {})) {
+      if (message.has_gone()) all[to].insert(message.gone().incarnation());
+    }
+    return all;
+  };
+  const net::PeerId first = begin(10);
+  serve(first);
+  const net::PeerId second = begin(11);
+  serve(second);
+  const net::PeerId joins = begin(12);
+  const Epoch before = coordinator_->view().epoch();
+  const net::PeerId again = begin(12);
+  EXPECT_EQ(told(), (std::map<net::PeerId, std::set<std::uint64_t>>{{first, {joins.incarnation.value}},
+                                                                    {second, {joins.incarnation.value}}}));
+  coordinator_->blame(again, Error{.what = "it broke a rule"}, now_);
+  store();
+  EXPECT_EQ(told().size(), 2U);
+  EXPECT_EQ(coordinator_->view().epoch(), before);
+  membership::BeginAsk ask;
+  ask.set_run("run");
+  for (int i = 0; i < 2; ++i)
+    coordinator_->begin(NodeId(13), ask.SerializeAsString(), [](const auto&) {}, now_);
+  store();
+  EXPECT_TRUE(told().empty()) << "it never came";
+  coordinator_->blame(second, Error{.what = "it broke a rule"}, now_);
+  store();
+  EXPECT_TRUE(told().empty());
+  EXPECT_GT(coordinator_->view().epoch(), before);
 }
 
 }  // namespace

@@ -189,6 +189,11 @@ Decision decide(const AtRest& rest, const HoldingMap& after) {
                            .fix = "resume it with fewer members"}};
 }
 
+bool loses_a_part(const AtRest& rest, const placement::Placement& placed) {
+  const Decision decision = decide(rest, holdings_of(placed));
+  return decision.failure && !decision.bytes.empty();
+}
+
 std::optional<NodeId> says_too_much(const AtRest& rest, const placement::Placement& placed) {
   if (any_decision(rest, holdings_of(placed)).bytes.size() <= kMaxDecisionBytes) return std::nullopt;
   std::vector<std::pair<std::size_t, NodeId>> sizes;

@@ -41,6 +41,23 @@ bool halts(const FleetLife& life) {
   return life.wishes.end() == life.applied || life.applied.value >= life.job->schedule.total_steps;
 }
 
+bool saved_lasts(FleetLife& life, Instant now) {
+  const auto& lasts = life.job->checkpoints.lasts;
+  if (!lasts || lasts()) return true;
+  life.look_again = now + kLookEvery;
+  return false;
+}
+
+bool halt_anew(FleetLife& life, const std::optional<membership::StopAsked>& told, Instant now) {
+  if (life.state != FleetState::kResting) return false;
+  if (std::exchange(life.halted, false) && !told) return true;
+  if (life.alone) return false;
+  life.look_again.reset();
+  life.rested = false;
+  life.halt_by = now + halt_time(life);
+  return false;
+}
+
 // The run is to end, or all members leave it. Members may be a step apart, so the wish goes with the next
 // step.
 void FleetEngine::stop(const std::string& reason, Instant now) {
@@ -52,18 +69,30 @@ void FleetEngine::stop(const std::string& reason, Instant now) {
   if (halts(*life_)) go_on(now);  // another one has halted
 }
 
-// Somebody may still change the view of a member at rest, so it has more time.
+// Another view may come for a member that rests or recovers. So it has more time, anew while it computes.
 void FleetEngine::halt_late(Instant now) {
   life_->halt_by.reset();
-  if (!lives() || life_->alone || life_->wishes.end() == life_->applied) return;
-  if (at_work() || std::exchange(life_->rested, true)) return advance(FleetEvent::kLostAtEnd, now);
+  if (!lives() || life_->alone || (at_work() && life_->wishes.end() == life_->applied)) return;
+  const bool steps = at_work() && life_->state != FleetState::kRecovering;
+  if (!in_hand_.idle()) life_->rested = false;
+  if (steps || std::exchange(life_->rested, true)) return advance(FleetEvent::kLostAtEnd, now);
   life_->halt_by = now + kRestTime;
+}
+
+// Members come to rest a step apart. If all have given what the step under way needs, some have applied it,
+// and all others can. If one has not given it, nobody has applied the step. So members that save at rest save
+// the same step. True: that is computed now.
+bool FleetEngine::end_last_step() {
+  const auto item = life_->rounds->last_of(life_->applied);
+  if (!item || life_->applied.value + 1 >= life_->job->schedule.total_steps) return false;
+  want_round(*item);
+  return true;
 }
 
 // At rest no step is taken with which others could agree to halt. What this member holds may be all that
 // there is, so it saves that and leaves.
 void FleetEngine::save_alone() {
-  life_->saves_alone = !in_hand_.idle();
+  life_->saves_alone = !in_hand_.idle() || end_last_step();
   if (life_->saves_alone) return;  // worked() comes back here
   life_->alone = true;
   life_->look_again = Instant();  // at once, or when it is saved
@@ -73,14 +102,6 @@ void FleetEngine::save_alone() {
 }
 
 std::string FleetEngine::why_it_ends() const { return stopping_.value_or("the run was stopped"); }
-
-// Whether the saved state outlives this node. If not, the engine asks again later.
-bool FleetEngine::saved_lasts(Instant now) {
-  const auto& lasts = life_->job->checkpoints.lasts;
-  if (!lasts || lasts()) return true;
-  life_->look_again = now + kLookEvery;
-  return false;
-}
 
 void FleetEngine::tick(Instant now) {
   if (life_ == nullptr) return;
@@ -97,14 +118,21 @@ void FleetEngine::tick(Instant now) {
   if (!lives()) return;
   if (life_->halted) return leave(FleetEvent::kOthersSilent, why_it_ends(), now);
   if (!life_->alone) return go_on(now);
-  if (saved_lasts(now)) leave(FleetEvent::kSaveLasts, why_it_ends(), now);
+  if (saved_lasts(*life_, now)) leave(FleetEvent::kSaveLasts, why_it_ends(), now);
 }
 
 // Other members may still wait for bytes that this member has given them. They would be lost if it left now.
-// It does not wait long for members that are dead.
+// So all tell each other when they have come so far, also those that save for others and were not told to
+// leave. A member does not wait long for members that are dead.
 void FleetEngine::halt(Instant now) {
-  if (!saved_lasts(now) || std::exchange(life_->halted, true)) return;
+  if (!saved_lasts(*life_, now) || std::exchange(life_->halted, true)) return;
+  if (life_->others_halted) return leave(FleetEvent::kAllHalted, why_it_ends(), now);
   life_->look_again = now + kOthersTime;
+  tell_halted(now);
+}
+
+void FleetEngine::tell_halted(Instant now) {
+  if (std::exchange(life_->told_halted, true)) return;
   exchange({.kind = ExchangeName::Kind::kHalted, .step = {}, .round = 0},
            {.kind = cluster::OperationKind::kAllGather,
             .parts = std::vector<std::uint64_t>(life_->layout->members.size(), 1),
