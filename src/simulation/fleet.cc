@@ -377,7 +377,7 @@ std::optional<std::string> Fleet::unsettled() {
       options_.view_change == cluster::ViewChange::kFrozen && coordinator.installed() != view.epoch();
   if (coordinator.phase() != cluster::Coordinator::Phase::kSettled || older) {
     return fmt::format("epoch {} is not installed, but {}: {}", view.epoch().value,
-                       coordinator.installed().value, coordinator.shortage());
+                       coordinator.installed().value, coordinator.shortage(timeline_.now()));
   }
   for (const auto& [machine, member] : members_) {
     if (member->member() == nullptr || !member->member()->serving())

@@ -258,6 +258,16 @@ void MemberLinks::expect(const membership::MemberRecord& record, Instant now) {
   connect(now);
 }
 
+bool MemberLinks::gone(net::PeerId peer, Instant now) {
+  if (view_.find(peer) != nullptr || peer == options_.self || peer.node == kCoordinatorNode) return false;
+  net::LinkEvents nobody_asks;
+  if (guarded(Defect::kNoFencing)) links_.fence(peer, now, nobody_asks);
+  const auto of_it = [peer](const auto& one) { return peer_of(one.second) == peer; };
+  std::erase_if(expected_, of_it);
+  tell_known();
+  return true;
+}
+
 void MemberLinks::connect(Instant now) {
   for (const auto& [node, record] : view_.members()) connect_to(record, now);
   // A joining member opens all of its links itself, but not to members that it cannot reach.

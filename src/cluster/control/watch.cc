@@ -195,10 +195,11 @@ std::vector<NodeId> Watch::missing(Instant now) {
   return missing;
 }
 
-std::optional<Instant> Watch::spares(LedMember& member, const Doubts::Fleet& fleet, Duration patience,
+std::optional<Instant> Watch::spares(LedMember& member, const Doubts::Fleet& fleet, const Patience& all,
                                      Instant now) {
   if (!options_.guarded(Defect::kSilenceFences)) return std::nullopt;
   const NodeId node(member.record.node());
+  const Duration patience = !is_elsewhere(member) ? all.here : member.here ? all.told : all.elsewhere;
   if (!fleet.contains(node)) {
     // It began and never came. If nobody elsewhere is heard, that may be our doing.
     const Instant until = member.last_sign + patience;
@@ -282,7 +283,7 @@ Instant Watch::last_due(Instant with, Instant now) const {
   return last;
 }
 
-std::vector<Fencing> Watch::due(Duration patience, Instant now) {
+std::vector<Fencing> Watch::due(const Patience& patience, Instant now) {
   std::vector<NodeId> late;
   std::vector<NodeId> dead;
   Instant first = now;

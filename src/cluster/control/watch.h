@@ -26,6 +26,12 @@
 
 namespace gossamer::cluster {
 
+// The longest silence for which a member may be spared, by how sure it is that nothing would be lost.
+struct Patience {
+  Duration elsewhere;  // it may have newer steps than any disk, and come back with its network
+  Duration told;       // it has come, and saves what it has on its own disk
+  Duration here;       // on this machine: no network stands between
+};
 // Members that are to be fenced together, and why.
 struct Fencing {
   std::vector<NodeId> nodes;
@@ -73,9 +79,9 @@ class Watch {
   [[nodiscard]] std::vector<NodeId> missing(Instant now);
   // Members that have to go because they and others do not reach each other.
   [[nodiscard]] std::vector<NodeId> unreachable(Instant now);
-  // Members that have not come in time, or are silent, and are not spared (doubts.h): after a silence of
-  // `patience` none is.
-  [[nodiscard]] std::vector<Fencing> due(Duration patience, Instant now);
+  // Members that have not come in time, or are silent, and are not spared (doubts.h). After a silence as long
+  // as the patience none is.
+  [[nodiscard]] std::vector<Fencing> due(const Patience& patience, Instant now);
   // The member has come, and is not suspected.
   [[nodiscard]] static bool is_heard(const LedMember& member, Instant now);
   // Since when no member elsewhere is heard, though there are some; nothing: one is, or there is none.
@@ -92,7 +98,7 @@ class Watch {
   [[nodiscard]] Instant last_due(Instant with, Instant now) const;
   // Until when the silent member is spared; nothing: it is not.
   [[nodiscard]] std::optional<Instant> spares(LedMember& member, const Doubts::Fleet& fleet,
-                                              Duration patience, Instant now);
+                                              const Patience& patience, Instant now);
   // Asks those that are heard about those that are silent.
   void ask_about(const Doubts::Fleet& fleet, Instant now);
   [[nodiscard]] std::set<NodeId> doubtful(const Doubts::Fleet& fleet, Instant now);

@@ -180,6 +180,7 @@ class MemberJob {
     if (told_.checkpoints.empty()) return {};
     return {.every_steps = told_.config.checkpoint.every_steps,
             .due = [this] { return writer_.due(); },
+            .every = from_seconds(60 * told_.config.checkpoint.every_minutes),
             .save = [this](StepNumber step, sparse::Network& part) { writer_.save(step, part); },
             .finish = [this] { writer_.finish(); },
             .lasts = supplied_.elsewhere ? delivered(disk) : nullptr};

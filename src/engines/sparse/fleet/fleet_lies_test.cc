@@ -6,18 +6,21 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <functional>
 #include <limits>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "engines/sparse/fleet/fleet_engine.h"
+#include "host/sim/disk.h"
 #include "learn/sparse/network/batch_state.h"
 #include "net/codec/codec.h"
 #include "simulation/sparse/sparse_fleet.h"
 #include "simulation/sparse/tiny_problem.h"
+#include "tensors/fleet_files.h"
 
 namespace gossamer::sparse_engine {
 namespace {
@@ -33,13 +36,23 @@ void fill(Slices& sent, std::uint32_t number) {
   sent = {Slice::of(std::move(bytes))};
 }
 
+// Sets the byte behind GRADIENT. Other large payloads in f32 are whole numbers of four bytes.
+void ask_for(Slices& sent, StepWish wish) {
+  std::string bytes = joined(sent);
+  if (bytes.size() > 1 && bytes.size() % sizeof(float) == 1) bytes.back() = static_cast<char>(wish);
+  sent = {Slice::of(bytes)};
+}
+
 // A fleet of four, one of which begins to lie at a step, whatever it sends then.
 struct LyingFleet {
+  using Lie = std::function<void(Slices&)>;
   LyingFleet(const TinyProblem::Options& options, std::uint32_t lie, std::size_t nodes = 4)
+      : LyingFleet(options, [lie](Slices& sent) { fill(sent, lie); }, nodes) {}
+  LyingFleet(const TinyProblem::Options& options, const Lie& lie, std::size_t nodes = 4)
       : problem(options),
         fleet(problem,
               {.first_members = nodes, .copies = 2, .falsify = [this, lie](net::PeerId who, Slices& sent) {
-                 if (liar == who.incarnation) fill(sent, lie);
+                 if (liar == who.incarnation) lie(sent);
                }}) {}
 
   // The seconds in which the liar is fenced.
@@ -127,6 +140,53 @@ TEST(FleetLies, AreSeenInEveryCodec) {
     ASSERT_TRUE(lying.fleet.done()) << lying.fleet->log();
     EXPECT_EQ(lying.fleet->lives(), 5U);
   }
+}
+
+// The steps of which there is a checkpoint file.
+std::set<std::uint64_t> steps_saved(host::Disk& disk) {
+  std::set<std::uint64_t> steps;
+  for (const auto& [step, files] : *tensors::list_fleet_files(disk, "/checkpoints")) steps.insert(step.value);
+  return steps;
+}
+
+// Claim: a member that asks all others for the end with each step, and goes on, or for checkpoints that are
+// not due, costs the others one save. It is fenced within two seconds, with the reason. They train on.
+TEST(FleetLies, AskingAllToHaltOrToSave) {
+  for (const StepWish wish : {StepWish::kHalt, StepWish::kCheckpoint}) {
+    for (const std::size_t staleness : {0U, 1U}) {
+      SCOPED_TRACE(::testing::Message() << static_cast<int>(wish) << ", staleness " << staleness);
+      host::SimDisk disk;
+      LyingFleet lying({.steps = 120, .disk = &disk, .staleness = staleness},
+                       [wish](Slices& sent) { ask_for(sent, wish); });
+      EXPECT_LT(lying.lie_from(StepNumber(20), "m2"), 2.0) << lying.fleet->log();
+      EXPECT_NE(lying.fleet->log().find("it broke a rule, as others say"), std::string::npos);
+      lying.liar.reset();
+      lying.fleet->run_for(60);
+      ASSERT_EQ(lying.fleet->failure(), std::nullopt) << *lying.fleet->failure();
+      ASSERT_TRUE(lying.fleet.done()) << lying.fleet->log();
+      EXPECT_EQ(lying.fleet->lives(), 5U) << lying.fleet->log();
+      EXPECT_LE(steps_saved(disk).size(), 1U);
+    }
+  }
+}
+
+// Claim: a member that asks for the end, and then neither goes on nor leaves, is fenced after 150 s. The
+// others have saved once, and train on.
+TEST(FleetLies, AskingForTheEndAndStaying) {
+  host::SimDisk disk;
+  const TinyProblem problem({.steps = 100000, .disk = &disk, .lasts = [] { return false; }});
+  SparseFleet fleet(problem, {.first_members = 4, .copies = 2});
+  while (!fleet.step() || *fleet.step() < StepNumber(20)) fleet->run_for(0.01);
+  const Incarnation liar = fleet->member("m2").life().value();
+  fleet->member("m2").save_and_leave("nobody said so");
+  fleet->run_for(140);
+  EXPECT_FALSE(fleet->durable().fenced(liar));
+  EXPECT_EQ(steps_saved(disk).size(), 1U);
+  const StepNumber then = fleet.step().value();
+  fleet->run_for(20);
+  EXPECT_TRUE(fleet->durable().fenced(liar)) << fleet->log();
+  EXPECT_GT(fleet.step().value().value, then.value + 20);
+  EXPECT_EQ(fleet->failure(), std::nullopt);
 }
 
 }  // namespace

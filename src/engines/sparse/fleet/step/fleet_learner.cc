@@ -386,7 +386,7 @@ Result<void> FleetLearner::take_gradient(StepNumber step, std::size_t layer, std
   const host::Range columns = columns_of(parts_[me_], layer);
   gradient_.assign(rows() * (columns.end - columns.begin), 0);
   const std::uint64_t bytes = matrix_bytes(job_, layer, parts_[me_]);
-  agreed_ = StepWish::kNothing;
+  wishes_.assign(got.size(), StepWish::kNothing);
   for (std::size_t rank = 0; rank < got.size(); ++rank) {
     SliceReader reader(got[rank]);
     codec_.add({columns, job_.codec, reader.take(bytes)}, columns, gradient_);
@@ -395,7 +395,7 @@ Result<void> FleetLearner::take_gradient(StepNumber step, std::size_t layer, std
     if (reader.left() == 0) continue;
     const auto wish = read_wish(reader.take(1));
     if (!wish) return given_by(rank, no_wish());
-    agreed_ = std::max(agreed_, *wish);
+    wishes_[rank] = *wish;
   }
   set_columns(gradient_, rows(), learner(step).state().layers[layer]);
   return {};
@@ -427,7 +427,7 @@ void FleetLearner::catch_up(std::span<const float> gradient) {
   set_columns(gradient, rows(), learner(applied_).state().first());
   finish(applied_);
   finish_rows();
-  agreed_ = StepWish::kNothing;
+  wishes_.clear();
 }
 
 }  // namespace gossamer::sparse_engine
