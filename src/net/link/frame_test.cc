@@ -24,7 +24,7 @@ TEST(Frame, ComesBack) {
   Rng rng(1, Purpose::kTest);
   for (const std::size_t size : {0U, 1U, 3U, 1000U, 65536U}) {
     const std::string body(size, 'b');
-    const std::string payload(size * 2, 'p');
+    const std::string payload(std::min<std::size_t>(size * 2, 30'000), 'p');
     const std::string bytes =
         joined(encode_frame(data_header(7, body), {Slice::of(payload), Slice::of(payload)}));
     for (int round = 0; round < 20; ++round) {
