@@ -138,7 +138,9 @@ TEST(Rules, TooFarAhead) {
   ASSERT_EQ(members.broken.size(), 1U);
   EXPECT_EQ(members.broken[0].peer, peer_of(2));
   EXPECT_THAT(members.broken[0].error.message(), HasSubstr("too far ahead: got 1088 bytes"));
-  // Messages dropped with an earlier view make room. What the lost peer has sent is dropped, too.
+  // The blamed peer counts as lost, and what it has sent goes with it. Messages dropped with an earlier view
+  // make room.
+  EXPECT_EQ(members.at(0).held_bytes(), 3 * (256 + 16U));
   members.install(0, view_of(3, 8));
   EXPECT_EQ(members.at(0).held_bytes(), 256 + 16U);
 }
