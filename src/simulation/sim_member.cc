@@ -109,7 +109,8 @@ void SimMember::say_to(NodeId node, host::Lane lane, net::Message message) {
 }
 
 void SimMember::deafen(Duration lasts) {
-  deaf_until_ = std::max(deaf_until_, timeline().now() + lasts);
+  if (deaf_until_ != Instant()) return;
+  deaf_until_ = timeline().now() + lasts;
   after(lasts, [this] { hear(); });
 }
 

@@ -273,7 +273,7 @@ TEST_F(LockstepEngineTest, AllLeaveInAChangeThatNobodyEnds) {
     EXPECT_GE(*saved.begin(), *steps.rbegin());
     EXPECT_EQ(held, kThings);
   }
-  EXPECT_GT(apart, 5U);
+  EXPECT_GE(apart, 4U) << "else the test shows little";
 }
 
 // Claim: a member that has halted with one that left goes on, once somebody leads.
