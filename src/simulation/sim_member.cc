@@ -121,7 +121,7 @@ void SimMember::hear() {
 
 void SimMember::on_network(host::NetworkEvent event) {
   if (process_ == nullptr) return;
-  if (timeline().now() < deaf_until_ && std::holds_alternative<host::Received>(event)) {
+  if (timeline().now() < deaf_until_ || !unheard_.empty()) {
     unheard_.push_back(std::move(event));
     return;
   }

@@ -70,7 +70,7 @@ class SimMember final : public SimProcess {
   // The same, but the engine works meanwhile: it gives signs of life.
   void work_for(Duration lasts);
 
-  // Reads nothing for a while, once. What comes meanwhile is heard afterwards.
+  // Hears nothing for a while, once. What comes meanwhile is heard afterwards, in its order.
   void deafen(Duration lasts);
 
   // From now on changes all that its lives say to coordinators; empty: nothing.

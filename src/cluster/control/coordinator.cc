@@ -397,8 +397,8 @@ void Coordinator::bury(NodeId node, std::string_view why, Instant now) {
 
 void Coordinator::tick(Instant now) {
   outbox_.set_now(now);
-  const Patience patience{.elsewhere = options_.patience,
-                          .told = phase() == Phase::kStopping ? kEndingPatience : options_.patience,
+  // Members that were told save on their own disks. Others may have newer steps than any disk.
+  const Patience patience{.elsewhere = phase() == Phase::kStopping ? kEndingPatience : options_.patience,
                           .here = changes_.ending() ? kEndingPatience : options_.patience};
   for (const Fencing& one : watch_.due(patience, now)) fence_all(one.nodes, one.why, now);
   books_.tick(now);

@@ -199,7 +199,7 @@ std::optional<Instant> Watch::spares(LedMember& member, const Doubts::Fleet& fle
                                      Instant now) {
   if (!options_.guarded(Defect::kSilenceFences)) return std::nullopt;
   const NodeId node(member.record.node());
-  const Duration patience = !is_elsewhere(member) ? all.here : member.here ? all.told : all.elsewhere;
+  const Duration patience = is_elsewhere(member) ? all.elsewhere : all.here;
   if (!fleet.contains(node)) {
     // It began and never came. If nobody elsewhere is heard, that may be our doing.
     const Instant until = member.last_sign + patience;

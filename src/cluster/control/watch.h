@@ -28,9 +28,8 @@ namespace gossamer::cluster {
 
 // The longest silence for which a member may be spared, by how sure it is that nothing would be lost.
 struct Patience {
-  Duration elsewhere;  // it may have newer steps than any disk, and come back with its network
-  Duration told;       // it has come, and saves what it has on its own disk
-  Duration here;       // on this machine: no network stands between
+  Duration elsewhere;
+  Duration here;  // on this machine: no network stands between
 };
 // Members that are to be fenced together, and why.
 struct Fencing {
