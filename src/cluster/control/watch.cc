@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <ranges>
 #include <utility>
 
 namespace gossamer::cluster {
@@ -255,8 +256,9 @@ void Watch::ask_about(const Doubts::Fleet& fleet, Instant now) {
   }
   together_ = together;
   if (silent.empty() && asked_about_.empty()) return;
-  if (silent != asked_about_) asked_.clear();
-  asked_about_ = silent;
+  if (!std::ranges::equal(silent, asked_about_ | std::views::keys)) asked_.clear();
+  std::erase_if(asked_about_, [&](const auto& one) { return !silent.contains(one.first); });
+  for (const NodeId node : silent) asked_about_.try_emplace(node, now);
   membership::ToMember message;
   for (const NodeId node : silent) message.mutable_doubt()->add_nodes(node.value);
   message.mutable_doubt();
@@ -298,7 +300,7 @@ std::vector<Fencing> Watch::due(const Patience& patience, Instant now) {
     LedMember& member = run_.members.at(node);
     member.wake.reset();
     if (!is_overdue(member, now)) continue;
-    if (const auto until = spares(member, known, patience, now)) {
+    if (const auto until = sooner(spares(member, known, patience, now), answers_until(node, known, now))) {
       wake(member, until);
     } else if (!member.detector) {
       late.push_back(node);
@@ -308,6 +310,16 @@ std::vector<Fencing> Watch::due(const Patience& patience, Instant now) {
     }
   }
   return fencings(std::move(late), std::move(dead), first, now);
+}
+
+// Until when others have time to say whether they hear the silent node; nothing: one has said so, they had
+// the time, or none is asked.
+std::optional<Instant> Watch::answers_until(NodeId node, const Doubts::Fleet& fleet, Instant now) const {
+  const auto since = asked_about_.find(node);
+  if (since == asked_about_.end() || doubts_.anybody_says(node, fleet)) return std::nullopt;
+  if (!options_.guarded(Defect::kSilenceFences)) return std::nullopt;
+  const Instant until = since->second + kAnswersWithin;
+  return until > now ? std::optional(until) : std::nullopt;
 }
 
 // Whether the member seems dead, or has not come in time. If not, it is looked at again later.

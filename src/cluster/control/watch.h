@@ -8,6 +8,7 @@
 
 #include <gossamer/membership.pb.h>
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -39,10 +40,11 @@ struct Fencing {
 
 class Watch {
  public:
-  static constexpr Duration kHereTime{10'000'000'000};   // from Begin, or a takeover, to Here
-  static constexpr Duration kMissingFor{1'000'000'000};  // a living member finds a new coordinator sooner
-  static constexpr Duration kTogether{50'000'000};       // deaths so close are one change of the view
-  static constexpr Duration kAskAfter{1'000'000'000};    // of a silence that others are asked about
+  static constexpr Duration kHereTime{10'000'000'000};    // from Begin, or a takeover, to Here
+  static constexpr Duration kMissingFor{1'000'000'000};   // a living member finds a new coordinator sooner
+  static constexpr Duration kTogether{50'000'000};        // deaths so close are one change of the view
+  static constexpr Duration kAskAfter{1'000'000'000};     // of a silence that others are asked about
+  static constexpr Duration kAnswersWithin{500'000'000};  // a question, and the next beats
   // Why members are lost.
   static constexpr std::string_view kSilent = "it is silent";
   static constexpr std::string_view kNotInTime = "it did not come in time";
@@ -93,6 +95,8 @@ class Watch {
   [[nodiscard]] bool is_elsewhere(const LedMember& member) const;
   [[nodiscard]] Doubts::Fleet fleet(Instant now) const;
   [[nodiscard]] bool is_overdue(LedMember& member, Instant now);
+  [[nodiscard]] std::optional<Instant> answers_until(NodeId node, const Doubts::Fleet& fleet,
+                                                     Instant now) const;
   [[nodiscard]] Instant here_until(const LedMember& member) const;
   [[nodiscard]] Instant last_due(Instant with, Instant now) const;
   // Until when the silent member is spared; nothing: it is not.
@@ -116,12 +120,12 @@ class Watch {
   Accusations accusations_;
   std::set<std::pair<Instant, NodeId>> wakes_;
   const Instant began_;
-  Instant last_came_;  // a member that served before this lead
-  std::set<NodeId> asked_about_;
-  std::set<NodeId> asked_;         // members that have the question
-  bool together_ = false;          // several fell silent together
-  std::optional<Instant> ask_at_;  // when to look whether others are silent
-  bool cut_off_ = false;           // members are spared because nobody is heard that could take over
+  Instant last_came_;                      // a member that served before this lead
+  std::map<NodeId, Instant> asked_about_;  // since when
+  std::set<NodeId> asked_;                 // members that have the question
+  bool together_ = false;                  // several fell silent together
+  std::optional<Instant> ask_at_;          // when to look whether others are silent
+  bool cut_off_ = false;                   // members are spared because nobody is heard that could take over
 };
 
 }  // namespace gossamer::cluster

@@ -93,6 +93,11 @@ Doubts::Witnesses Doubts::witnesses(NodeId node, const Fleet& fleet) const {
   return all;
 }
 
+bool Doubts::anybody_says(NodeId node, const Fleet& fleet) const {
+  const Witnesses all = witnesses(node, fleet);
+  return all.hear + all.quiet > 0;
+}
+
 bool Doubts::heard_by_others(NodeId node, const Fleet& fleet) const {
   const Witnesses all = witnesses(node, fleet);
   return all.hear > all.quiet;
