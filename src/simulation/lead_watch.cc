@@ -133,7 +133,7 @@ std::optional<std::string> LeadWatch::stays(Instant now) {
   const bool hears = std::ranges::any_of(
       lives_, [&](const auto& one) { return !one.second.down && now - one.second.heard <= kSurelyHeard; });
   if (hears) alone_for_ = CoordinatorProcess::kAloneFor;
-  const Duration alone = now - std::max(heard_, resumed_);
+  const Duration alone = now - std::max({heard_, resumed_, ends_});
   if (alone <= alone_for_ + kLooksWithin) return std::nullopt;
   return fmt::format("a coordinator that has heard nobody for {:.1f} s leads on, though another stands by",
                      alone.seconds());

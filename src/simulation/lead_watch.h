@@ -43,6 +43,8 @@ class LeadWatch {
   void ended(Instant now);
   // The process was stopped, and goes on.
   void resumed(Instant now) { resumed_ = now; }
+  // The run ends at this time: its leader stays.
+  void ends(Instant now) { ends_ = now; }
   // The leader hears a member, or a control connection of its comes up or breaks.
   void heard(net::PeerId from, const membership::ToCoordinator& said, Instant now);
   void linked(net::PeerId peer, Instant now);
@@ -79,6 +81,7 @@ class LeadWatch {
   const Durable& durable_;
   std::optional<Instant> began_;
   Instant resumed_;
+  Instant ends_;        // the last time at which the run was ending
   Instant heard_;       // anybody, in this lead
   Duration alone_for_;  // a lead in which nobody is heard lasts at most so long
   std::map<Incarnation, Life> lives_;
