@@ -44,24 +44,39 @@ TEST_F(WatchTest, LateMembersAreDue) {
   EXPECT_FALSE(watch_.next_wakeup().has_value());
 }
 
-// Claim: a member whose connection closed is to be fenced 0.25 s later, if others are heard meanwhile.
+// Claim: a member whose connection closed is to be fenced 0.25 s later, if another one that is heard says
+// that it is quiet. While nobody has said anything it is to be fenced later: others are asked, and have time
+// to answer.
 TEST_F(WatchTest, SilentMembersAreDue) {
-  LedMember& silent = living(10);
-  LedMember& other = living(11);
-  watch_.closed(silent, {});
-  watch_.schedule(silent);
-  std::vector<std::pair<int, NodeId>> due;
-  for (int ms = 0; ms < 400; ++ms) {
-    const Instant now = Instant{} + from_milliseconds(ms);
-    if (ms % 50 == 0) {
-      watch_.heard(other, now);
-      watch_.schedule(other);
+  for (const bool answers : {true, false}) {
+    SCOPED_TRACE(answers);
+    TestLeadership around;
+    Watch watch{around.shared(), around.links, {}};
+    for (const std::uint64_t node : {10U, 11U}) {
+      LedMember& member = around.add(node, membership::SERVING);
+      watch.expect(member, {});
+      watch.come(member, {});
+      watch.heard(member, {});
+      watch.schedule(member);
     }
-    for (const Fencing& one : watch_.due(kPatience, now)) {
-      for (const NodeId node : one.nodes) due.emplace_back(ms, node);
+    LedMember& silent = around.run.members.at(NodeId(10));
+    LedMember& other = around.run.members.at(NodeId(11));
+    watch.closed(silent, {});
+    watch.schedule(silent);
+    std::vector<std::pair<int, NodeId>> due;
+    for (int ms = 0; ms < 1000; ++ms) {
+      const Instant now = Instant{} + from_milliseconds(ms);
+      if (ms % 50 == 0) {
+        watch.heard(other, now);
+        watch.schedule(other);
+      }
+      if (ms == 200 && answers) watch.says(NodeId(11), {.quiet = {NodeId(10)}}, now);
+      for (const Fencing& one : watch.due(kPatience, now)) {
+        for (const NodeId node : one.nodes) due.emplace_back(ms, node);
+      }
     }
+    EXPECT_EQ(due, (std::vector{std::pair{answers ? 250 : 500, NodeId(10)}}));
   }
-  EXPECT_EQ(due, (std::vector{std::pair{250, NodeId(10)}}));
 }
 
 // Claim: while nobody at all is heard, nobody is to be fenced for ten minutes, and an event says so once.
