@@ -324,7 +324,7 @@ void Coordinator::accuse(NodeId by, const membership::Beat& said, Instant now) {
     outbox_.note("accused", peer, fmt::format("{} says: {}", certificate_name(by), rule));
   }
   if (said.broke().empty()) return;
-  if (const auto verdict = watch_.guilty(now)) {
+  if (const auto verdict = watch_.guilty()) {
     reach(ControlProbe::kGuilty);
     fence(verdict->node, fmt::format("it broke a rule, as others say: {}", verdict->rule), now);
   }

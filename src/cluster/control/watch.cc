@@ -59,7 +59,7 @@ void Watch::heard(LedMember& member, Instant now) {
   // It may take over from others, or be a witness.
   if (!is_heard(member, now)) {
     wake_spared(now);
-    if (!asked_about_.empty()) ask_at_ = now;
+    ask_at_ = now;
   }
   const auto spared = std::exchange(member.spared, LedMember::Spared::kNo);
   if (spared == LedMember::Spared::kWithOthers) {
@@ -151,11 +151,10 @@ std::vector<NodeId> Watch::unreachable(Instant now) {
   return losers;
 }
 
-std::optional<Accusations::Verdict> Watch::guilty(Instant now) const {
+std::optional<Accusations::Verdict> Watch::guilty() const {
   std::set<NodeId> judges;
   for (const auto& [node, record] : run_.view.members()) {
-    const auto member = run_.members.find(node);
-    if (member != run_.members.end() && is_heard(member->second, now)) judges.insert(node);
+    if (run_.members.contains(node)) judges.insert(node);
   }
   return accusations_.settle(judges);
 }

@@ -75,7 +75,7 @@ class Watch {
   // `by` says that `of` has broken a rule. True: it says so for the first time.
   bool accuses(NodeId by, NodeId of, const std::string& rule) { return accusations_.says(by, of, rule); }
   // A member that has to go for a rule that it has broken, if there is one.
-  [[nodiscard]] std::optional<Accusations::Verdict> guilty(Instant now) const;
+  [[nodiscard]] std::optional<Accusations::Verdict> guilty() const;
   // Members that did not come after a takeover, and that nobody reaches.
   [[nodiscard]] std::vector<NodeId> missing(Instant now);
   // Members that have to go because they and others do not reach each other.

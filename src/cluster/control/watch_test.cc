@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -79,6 +80,20 @@ TEST_F(WatchTest, SilentMembersAreDue) {
   }
 }
 
+// Claim: after a takeover few members are heard at first. A liar among these does not decide for all: members
+// that serve are judges though they are silent.
+TEST_F(WatchTest, TheSilentAreJudges) {
+  living(10);
+  for (const std::uint64_t node : {11U, 12U, 13U})
+    watch_.expect(around_.add(node, membership::SERVING), {});
+  EXPECT_TRUE(watch_.accuses(NodeId(10), NodeId(11), "a lie"));
+  EXPECT_FALSE(watch_.guilty());
+  EXPECT_TRUE(watch_.accuses(NodeId(12), NodeId(11), "a rule"));
+  const auto verdict = watch_.guilty();
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(verdict->node, NodeId(11));
+}
+
 // Claim: while nobody at all is heard, nobody is to be fenced for ten minutes, and an event says so once.
 TEST_F(WatchTest, SilenceOfAllIsOurOwn) {
   living(10);
@@ -111,6 +126,7 @@ TEST_F(WatchTest, EachHasItsPatience) {
       for (const NodeId node : one.nodes) due.emplace_back(ms, node);
     }
   }
+  std::ranges::sort(due);
   EXPECT_EQ(due, (std::vector{std::pair{15'000, NodeId(11)}, std::pair{20'000, NodeId(10)},
                               std::pair{20'000, NodeId(12)}}));
 }

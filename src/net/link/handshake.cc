@@ -80,6 +80,13 @@ wire::Refusal Handshake::fenced_refusal(PeerId peer) {
        .fix = "join again"});
 }
 
+wire::Refusal Handshake::ended_refusal(const Error& error) {
+  return refusal_of(wire::Refusal::GONE, {.what = "the link has ended here: " + error.what,
+                                          .got = error.got,
+                                          .expected = error.expected,
+                                          .fix = "open another link"});
+}
+
 Slices Handshake::hello(Link& link, host::Lane lane) const {
   wire::FrameHeader header;
   wire::Hello* const hello = header.mutable_hello();

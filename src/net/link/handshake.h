@@ -71,6 +71,8 @@ class Handshake {
   // the coordinator. Before the first call every life is welcome.
   void set_known(std::set<PeerId> lives) { known_lives_ = std::move(lives); }
   [[nodiscard]] static wire::Refusal fenced_refusal(PeerId peer);
+  // For the node whose Welcome was wrong: the link ends, and why.
+  [[nodiscard]] static wire::Refusal ended_refusal(const Error& error);
 
   [[nodiscard]] Slices hello(Link& link, host::Lane lane) const;
   [[nodiscard]] Slices welcome(Link& link, host::Lane lane, const wire::Hello& hello) const;
