@@ -84,8 +84,7 @@ TEST_F(WatchTest, SilentMembersAreDue) {
 // that serve are judges though they are silent.
 TEST_F(WatchTest, TheSilentAreJudges) {
   living(10);
-  for (const std::uint64_t node : {11U, 12U, 13U})
-    watch_.expect(around_.add(node, membership::SERVING), {});
+  for (const std::uint64_t node : {11U, 12U, 13U}) watch_.expect(around_.add(node, membership::SERVING), {});
   EXPECT_TRUE(watch_.accuses(NodeId(10), NodeId(11), "a lie"));
   EXPECT_FALSE(watch_.guilty());
   EXPECT_TRUE(watch_.accuses(NodeId(12), NodeId(11), "a rule"));

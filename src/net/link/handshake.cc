@@ -80,13 +80,6 @@ wire::Refusal Handshake::fenced_refusal(PeerId peer) {
        .fix = "join again"});
 }
 
-wire::Refusal Handshake::ended_refusal(const Error& error) {
-  return refusal_of(wire::Refusal::GONE, {.what = "the link has ended here: " + error.what,
-                                          .got = error.got,
-                                          .expected = error.expected,
-                                          .fix = "open another link"});
-}
-
 Slices Handshake::hello(Link& link, host::Lane lane) const {
   wire::FrameHeader header;
   wire::Hello* const hello = header.mutable_hello();
@@ -266,6 +259,14 @@ Ending Handshake::on_refusal(const wire::Refusal& refusal, const std::string& wh
   return {.event = final ? ConnectionEvent::kFinalRefusal : ConnectionEvent::kOtherRefusal,
           .reason = error_of(refusal, for_good ? ErrorKind::kRefused : ErrorKind::kFailed, where),
           .refused = refused_by(refusal.reason())};
+}
+
+Ending Handshake::wrong_welcome(Error error) {
+  wire::Refusal refusal = refusal_of(wire::Refusal::GONE, {.what = "the link has ended here: " + error.what,
+                                                           .got = error.got,
+                                                           .expected = error.expected,
+                                                           .fix = "open another link"});
+  return {.event = ConnectionEvent::kWelcomeWrong, .reason = std::move(error), .refusal = std::move(refusal)};
 }
 
 Ending Handshake::fault(Error error) {

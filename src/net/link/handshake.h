@@ -71,8 +71,6 @@ class Handshake {
   // the coordinator. Before the first call every life is welcome.
   void set_known(std::set<PeerId> lives) { known_lives_ = std::move(lives); }
   [[nodiscard]] static wire::Refusal fenced_refusal(PeerId peer);
-  // For the node whose Welcome was wrong: the link ends, and why.
-  [[nodiscard]] static wire::Refusal ended_refusal(const Error& error);
 
   [[nodiscard]] Slices hello(Link& link, host::Lane lane) const;
   [[nodiscard]] Slices welcome(Link& link, host::Lane lane, const wire::Hello& hello) const;
@@ -95,6 +93,8 @@ class Handshake {
   [[nodiscard]] static Ending on_refusal(const wire::Refusal& refusal, const std::string& where);
   // The peer broke a rule: what is said about it here and there.
   [[nodiscard]] static Ending fault(Error error);
+  // What follows from a Welcome with an objection: the link ends here, and the node that said it is told so.
+  [[nodiscard]] static Ending wrong_welcome(Error error);
 
  private:
   [[nodiscard]] std::optional<wire::Refusal> identity_objection(const Connection& connection,

@@ -298,7 +298,6 @@ void Links::on_frame(Connection& connection, Frame frame, Instant now, LinkEvent
     return leave(connection, {.event = ConnectionEvent::kGoodbye, .reason = std::move(left)}, now, out);
   }
   Link& link = links_.at(connection.node);
-  link.confirmed = true;
   const auto next = traffic_.on_frame(connection, link, std::move(frame), now, out);
   if (!next.ok()) return fault(connection, next.error(), now, out);
   connection.advance(ConnectionEvent::kTraffic);
@@ -330,6 +329,7 @@ Link& Links::link_for(const wire::Hello& hello, LinkEvents& out) {
     drop_connections(*link);
     for (LaneState& lane : link->lanes) lane.retry.reset();
     link->opener = false;
+    link->taken_over = true;
   } else {
     if (link != nullptr) {
       const char* const what =
@@ -345,14 +345,8 @@ Link& Links::link_for(const wire::Hello& hello, LinkEvents& out) {
 
 void Links::on_welcome(Connection& connection, const wire::Welcome& welcome, Instant now, LinkEvents& out) {
   Link& link = links_.at(connection.node);
-  if (auto wrong = handshake_.objection(connection, welcome, link)) {
-    wire::Refusal refusal = Handshake::ended_refusal(*wrong);
-    return leave(connection,
-                 {.event = ConnectionEvent::kWelcomeWrong,
-                  .reason = std::move(*wrong),
-                  .refusal = std::move(refusal)},
-                 now, out);
-  }
+  if (auto wrong = handshake_.objection(connection, welcome, link))
+    return leave(connection, Handshake::wrong_welcome(std::move(*wrong)), now, out);
   link.peer = peer_of(welcome.from());
   if (const host::Endpoint* const at = claimed(link, connection.lane)) dials_.answered(*at);
   connection.advance(ConnectionEvent::kWelcome);

@@ -84,9 +84,8 @@ void Links::lost(Link& link, host::Lane lane, Lost how, Instant now, LinkEvents&
   const bool was_up = state.up;
   link.went_down(lane, std::move(how.reason), how.heard, out);
   if (link.opener) state.plan_next(now, rng_);
-  // The opener may have no such link: it ended it, or both took the other for the opener, where two openings
-  // and a lost connection crossed.
-  if (lane == host::Lane::kControl && !link.opener && !link.confirmed)
+  // Both may take the other for the opener, where two openings and a lost connection crossed.
+  if (lane == host::Lane::kControl && link.taken_over && state.stream.received_bytes() == 0)
     link.abandoned =
         now + (options_.self.node < link.peer.node ? Connection::kAbandonedByLower : Connection::kAbandoned);
   if (!was_up && link.opener) out.emplace_back(link.failed_event(lane));
