@@ -15,7 +15,7 @@
 //   asks       asks for leases, claims and commits as fast as it can, and reads no answers
 //   chunks     asks everybody for the run's files as fast as it can, and reads no answers
 //   offers     offers its coordinator files as fast as it can
-//   unread     reads nothing of what other members send
+//   unread     reads nothing of what other members send, and takes no other way
 //   half       opens connections to everybody, and says no word on them
 //   lives      begins one life after another
 //
@@ -198,6 +198,8 @@ void Hostile::begin() {
   options.memory_bytes = 1ULL << 30;
   options.program = kProgram;
   options.seed = membership_.node.value;
+  // Else it would take the way through the relay, and nobody would notice.
+  if (wish_.mode == "unread") options.defect = cluster::Defect::kNoOtherWay;
   engine_.reset();
   process_ = std::make_unique<cluster::MemberProcess>(std::move(options), meddler_, clock_.now());
   if (wish_.as == net::Sender::kJoining) {

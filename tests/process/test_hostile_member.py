@@ -175,11 +175,11 @@ class HostileMember(HostileCase):
     def test_attacks(self):
         self.begin()
         for words in (("joining", "flood"), ("serving", "flood"), ("joining", "forbidden"), ("serving", "forbidden"),
-                      ("serving", "grow"), ("joining", "beats"), ("serving", "beats"), ("serving", "asks")):  # fmt: skip
+                      ("serving", "grow"), ("joining", "beats"), ("serving", "beats"), ("serving", "asks"), ("serving", "unread")):  # fmt: skip
             with self.subTest(attack=words):
-                self.assertRegex(self.attack(*words), "rule|cannot read|asks|says")
+                self.assertRegex(self.attack(*words), "rule|cannot read|holds|says|cannot reach")
         for words in (("joining", "hold", "6", "bulk"), ("serving", "hold", "6", "bulk"), ("serving", "hold", "8", "bulk"),
-                      ("serving", "hold", "1", "control"), ("serving", "half"), ("serving", "unread")):  # fmt: skip
+                      ("serving", "hold", "1", "control"), ("serving", "half")):  # fmt: skip
             with self.subTest(attack=words):
                 self.attack(*words, ends_with="done")
         with self.subTest(attack="lives"):
