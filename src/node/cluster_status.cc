@@ -252,7 +252,7 @@ std::string status_json(const cluster::Coordinator& coordinator, const StatusFac
                        {"time", facts.time},
                        {"generation", coordinator.generation().value},
                        {"phase", phase_name(coordinator.phase())},
-                       {"shortage", coordinator.shortage()},
+                       {"shortage", coordinator.shortage(now)},
                        {"alarms", ordered_json::array()},
                        {"epoch", coordinator.view().epoch().value},
                        {"installed_epoch", coordinator.installed().value},

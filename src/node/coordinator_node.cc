@@ -409,6 +409,10 @@ bool CoordinatorNode::emptied() const {
          coordinator->view().members().empty();
 }
 
+bool CoordinatorNode::ending() const {
+  return process_->coordinator() != nullptr && process_->coordinator()->ending();
+}
+
 Result<void> CoordinatorNode::run(const std::function<bool()>& stop) {
   loop_.run([this] { return work(); }, [&] { return stop() || process_->failure().has_value() || ended(); });
   if (process_->failure()) return *process_->failure();

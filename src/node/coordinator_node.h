@@ -65,6 +65,8 @@ class CoordinatorNode {
   [[nodiscard]] bool begun() const;
   // Whether members have worked, and none of them is left: what they held is in their checkpoints alone.
   [[nodiscard]] bool emptied() const;
+  // Whether the run is told to end. Members may not know yet.
+  [[nodiscard]] bool ending() const;
   // Whether members are told to leave, and some have not left yet.
   [[nodiscard]] bool stopping() const { return stopping_ && !ended(); }
 

@@ -47,6 +47,7 @@ void Durable::applied(const host::Change& change) {
   for (const auto& [node, record] : read->members) {
     membership::State& furthest = members_[Incarnation(record.incarnation())];
     furthest = std::max(furthest, record.state());
+    machines_[Incarnation(record.incarnation())] = record.machine();
   }
   for (const cluster::Lease& one : read->leases) leases_[one.holder].insert({one.keys, one.duration.ns});
   for (const cluster::Claim& one : read->claims.claims) {
@@ -60,6 +61,11 @@ void Durable::applied(const host::Change& change) {
 bool Durable::served(Incarnation incarnation) const {
   const auto member = members_.find(incarnation);
   return member != members_.end() && member->second >= membership::SERVING;
+}
+
+std::string Durable::machine_of(Incarnation incarnation) const {
+  const auto machine = machines_.find(incarnation);
+  return machine == machines_.end() ? std::string() : machine->second;
 }
 
 std::uint64_t Durable::lives_fenced() const {
@@ -157,32 +163,47 @@ std::optional<std::string> Durable::missing(const membership::CommitAsk& ask,
   return fmt::format("the commit of step {} of track {}", ask.step(), ask.track());
 }
 
-void HeldToStore::heard(net::PeerId from, const membership::ToCoordinator& said, Instant now) {
+void HeldToStore::heard(net::PeerId from, const membership::ToCoordinator& said, Lead lead, Instant now) {
   std::uint64_t number = 0;
   if (said.has_lease()) number = said.lease().number();
   if (said.has_claim()) number = said.claim().number();
   if (said.has_commit()) number = said.commit().number();
-  if (number != 0) asked_.try_emplace({from.incarnation, number}, Asked{said, now});
+  if (number == 0) return;
+  const auto [entry, first] = asked_.try_emplace({from.incarnation, number}, Asked{said, now});
+  // A coordinator that was replaced does not know what the next one has fenced.
+  if (first && lead == Lead::kNewest && said.has_lease()) entry->second.fenced = durable_.fenced();
+}
+
+const HeldToStore::Asked& HeldToStore::asked(net::PeerId by, std::uint64_t number) const {
+  const auto found = asked_.find({by.incarnation, number});
+  CHECK(found != asked_.end(), by.incarnation.value, number);
+  return found->second;
+}
+
+std::optional<std::string> HeldToStore::withheld(net::PeerId to, const membership::ToMember& said) const {
+  if (!said.has_lease() || static_cast<LeaseOutcome>(said.lease().outcome()) != LeaseOutcome::kHeld)
+    return std::nullopt;
+  const Asked& request = asked(to, said.lease().number());
+  if (!request.fenced.contains(Incarnation(said.lease().holder()))) return std::nullopt;
+  const membership::LeaseKeys& keys = request.request.lease().keys();
+  return fmt::format("the lease of keys {} to {}, for the sake of incarnation {}, which was fenced before",
+                     keys.begin(), keys.end(), said.lease().holder());
 }
 
 std::optional<std::string> HeldToStore::missing(net::PeerId to, const membership::ToMember& said) const {
-  const auto asked = [&](std::uint64_t number) -> const Asked& {
-    const auto found = asked_.find({to.incarnation, number});
-    CHECK(found != asked_.end(), to.incarnation.value, number);
-    return found->second;
-  };
   if (said.has_change()) return durable_.missing(said.change());
   if (said.has_install()) return durable_.missing(said.install());
   if (said.has_stop() && !durable_.stopping()) return "that the run is to end";
   if (said.has_lease()) {
-    const Asked& request = asked(said.lease().number());
+    const Asked& request = asked(to, said.lease().number());
     const bool renewed = static_cast<LeaseOutcome>(said.lease().outcome()) == LeaseOutcome::kRenewed;
     if (renewed && proven_ < request.first) return "a proof that it leads since it was asked for time";
     return durable_.missing(to.incarnation, request.request.lease(), said.lease());
   }
-  if (said.has_claim()) return durable_.missing(asked(said.claim().number()).request.claim(), said.claim());
+  if (said.has_claim())
+    return durable_.missing(asked(to, said.claim().number()).request.claim(), said.claim());
   if (said.has_commit())
-    return durable_.missing(asked(said.commit().number()).request.commit(), said.commit());
+    return durable_.missing(asked(to, said.commit().number()).request.commit(), said.commit());
   return std::nullopt;
 }
 

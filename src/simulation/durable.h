@@ -36,6 +36,8 @@ class Durable {
   [[nodiscard]] const cluster::FencedIncarnations& fenced() const { return fenced_; }
   // Whether the incarnation has served, or does.
   [[nodiscard]] bool served(Incarnation incarnation) const;
+  // The machine of the incarnation, by its record; "": there was none.
+  [[nodiscard]] std::string machine_of(Incarnation incarnation) const;
   [[nodiscard]] std::uint64_t lives_fenced() const;
   // Steps, over all tracks, whose whole set of samples was claimed.
   [[nodiscard]] std::uint64_t claimed_steps() const;
@@ -67,6 +69,7 @@ class Durable {
   std::map<std::string, cluster::HoldingMap> pieces_;
   std::map<Epoch, Installation> installs_;
   std::map<Incarnation, membership::State> members_;  // the furthest state of each
+  std::map<Incarnation, std::string> machines_;       // of the same
   cluster::FencedIncarnations fenced_;
   std::map<Incarnation, std::set<std::pair<cluster::LeaseKeys, std::int64_t>>> leases_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::set<Incarnation>> claims_;  // by track and sample
@@ -81,18 +84,25 @@ class HeldToStore {
  public:
   explicit HeldToStore(const Durable& durable) : durable_(durable) {}
 
-  void heard(net::PeerId from, const membership::ToCoordinator& said, Instant now);
+  // kReplaced: another coordinator has taken the lead since.
+  enum class Lead { kNewest, kReplaced };
+  void heard(net::PeerId from, const membership::ToCoordinator& said, Lead lead, Instant now);
   void proven(Instant now) { proven_ = now; }
   // A coordinator of another generation begins: drops all requests.
   void forget() { asked_.clear(); }
   [[nodiscard]] std::optional<std::string> missing(net::PeerId to, const membership::ToMember& said) const;
+  // A lease that was refused for the sake of an incarnation, which was fenced when the lease was asked for.
+  [[nodiscard]] std::optional<std::string> withheld(net::PeerId to, const membership::ToMember& said) const;
 
  private:
   struct Asked {
     membership::ToCoordinator request;
     Instant first;
+    cluster::FencedIncarnations fenced = {};  // then; of requests for leases
   };
   using Request = std::pair<Incarnation, std::uint64_t>;
+
+  [[nodiscard]] const Asked& asked(net::PeerId by, std::uint64_t number) const;
 
   const Durable& durable_;
   std::map<Request, Asked> asked_;

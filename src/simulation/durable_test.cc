@@ -70,7 +70,7 @@ TEST(Durable, LeasesRestOnRecordsAndRenewalsOnProof) {
   Durable store;
   HeldToStore held(store);
   held.proven({10});
-  held.heard(kMember, lease_ask(1), {20});
+  held.heard(kMember, lease_ask(1), HeldToStore::Lead::kNewest, {20});
   const membership::ToMember granted = lease_answer(1, LeaseOutcome::kGranted);
   EXPECT_NE(held.missing(kMember, granted), std::nullopt);
   store.applied(cluster::put_lease(
@@ -83,6 +83,29 @@ TEST(Durable, LeasesRestOnRecordsAndRenewalsOnProof) {
   EXPECT_NE(held.missing(kMember, renewed), std::nullopt);
   held.proven({20});
   EXPECT_EQ(held.missing(kMember, renewed), std::nullopt);
+}
+
+// Claim: no lease is refused for the sake of an incarnation that was fenced when it was asked for. What was
+// fenced later could not be known, and neither could what another coordinator fenced.
+TEST(Durable, NoLeaseIsKeptForTheFenced) {
+  constexpr Incarnation kAnother(9);
+  const auto refused = [](std::uint64_t number) {
+    membership::ToMember answer = lease_answer(number, LeaseOutcome::kHeld);
+    answer.mutable_lease()->set_holder(kAnother.value);
+    return answer;
+  };
+  Durable store;
+  HeldToStore held(store);
+  held.heard(kMember, lease_ask(1), HeldToStore::Lead::kNewest, {10});
+  cluster::FencedIncarnations fenced;
+  ASSERT_TRUE(fenced.fence(kAnother));
+  store.applied(cluster::put_fenced(fenced));
+  held.heard(kMember, lease_ask(2), HeldToStore::Lead::kNewest, {20});
+  held.heard(kMember, lease_ask(3), HeldToStore::Lead::kReplaced, {20});
+  EXPECT_EQ(held.withheld(kMember, refused(1)), std::nullopt);
+  EXPECT_NE(held.withheld(kMember, refused(2)), std::nullopt);
+  EXPECT_EQ(held.withheld(kMember, refused(3)), std::nullopt);
+  EXPECT_EQ(held.withheld(kMember, lease_answer(2, LeaseOutcome::kGranted)), std::nullopt);
 }
 
 // Claim: an Install rests on the record with its decision, and on the holdings that were there when it came.

@@ -16,9 +16,8 @@ namespace gossamer::simulation {
 namespace {
 
 constexpr Duration kLookEvery{20'000'000};
-constexpr std::uint64_t kLanesEvery = 50;  // looks
-// With what a loop may be late.
-constexpr Duration kLongestSilence = net::Connection::kSilence + from_seconds(2);
+constexpr std::uint64_t kContactsEvery = 50;  // looks
+constexpr std::uint64_t kMemoryEvery = 5;     // looks
 
 membership::Listening coordinator_listening(const std::string& machine) {
   return cluster::listening_of(
@@ -156,7 +155,7 @@ void Fleet::start_coordinator(const std::string& machine) {
                               .clock = draw_clock(),
                               .process = coordinator_options(machine)},
       SimCoordinator::Run{medium_, options_.workload, durable_, claim_watch_, invariants_, traffic_,
-                          [this](Incarnation one) { return liars_.contains(one); }},
+                          [this](Incarnation one) { return marked_.liars.contains(one); }},
       note);
 }
 
@@ -314,12 +313,12 @@ void Fleet::cut_off_for(const std::string& machine, Duration lasts) {
 }
 
 void Fleet::note_struck(const SimMember& member) {
-  if (const auto life = member.life()) struck_.insert(*life);
+  if (const auto life = member.life()) marked_.struck.insert(*life);
 }
 
 std::uint64_t Fleet::struck_and_fenced() const {
   return static_cast<std::uint64_t>(
-      std::ranges::count_if(struck_, [this](Incarnation one) { return durable_.fenced(one); }));
+      std::ranges::count_if(marked_.struck, [this](Incarnation one) { return durable_.fenced(one); }));
 }
 
 void Fleet::inject(const Fault& fault) {
@@ -378,7 +377,7 @@ std::optional<std::string> Fleet::unsettled() {
       options_.view_change == cluster::ViewChange::kFrozen && coordinator.installed() != view.epoch();
   if (coordinator.phase() != cluster::Coordinator::Phase::kSettled || older) {
     return fmt::format("epoch {} is not installed, but {}: {}", view.epoch().value,
-                       coordinator.installed().value, coordinator.shortage());
+                       coordinator.installed().value, coordinator.shortage(timeline_.now()));
   }
   for (const auto& [machine, member] : members_) {
     if (member->member() == nullptr || !member->member()->serving())
@@ -433,28 +432,36 @@ void Fleet::note_failures() {
     note_failure("coordinator: " + leader()->failure()->message());
 }
 
-// A lane that stands for longer than its silence time, and on which nothing comes, carries nothing, and
-// nobody takes another way.
-void Fleet::look_at_lanes() {
+void Fleet::look_at_memory() {
   for (const auto& [machine, member] : members_) {
-    if (member->paused() || member->links() == nullptr || member->member() == nullptr) continue;
-    std::vector<NodeId> peers{cluster::kCoordinatorNode};
-    for (const auto& [node, record] : member->member()->view().members()) peers.push_back(node);
-    for (const NodeId peer : peers) {
-      for (const host::Lane lane : {host::Lane::kControl, host::Lane::kBulk}) {
-        const net::LaneStatistics one = member->links()->statistics(peer).lane(lane);
-        if (!one.up || !one.last_heard || member->now() - *one.last_heard <= kLongestSilence) continue;
-        invariants_.broke(fmt::format("{} holds the {} lane to node {}, silent for {:.1f} s", machine,
-                                      name(lane), peer.value, (member->now() - *one.last_heard).seconds()));
-      }
-    }
+    const cluster::Member* const its = member->member();
+    if (its != nullptr && !marked_.hostile.contains(its->self().incarnation))
+      judge_memory(machine, *member->links());
+  }
+  for (const auto& [machine, coordinator] : coordinators_) {
+    if (coordinator->links() != nullptr) judge_memory(machine, *coordinator->links());
+  }
+}
+
+// What a coordinator has to say is not judged. It is believed.
+void Fleet::judge_memory(const std::string& machine, const net::Links& links) {
+  for (const auto& [where, member] : members_) {
+    if (where == machine || member->member() == nullptr) continue;
+    const NodeId node = member->member()->self().node;
+    const std::uint64_t held = links.statistics(node).held_bytes;
+    if (held <= kMostHeld) continue;
+    invariants_.broke(
+        fmt::format("{} holds {} bytes because of node {} on {}", machine, held, node.value, where));
   }
 }
 
 // Notes failures now and then, so that no member takes its failure with it.
 void Fleet::look() {
   note_failures();
-  if (++looks_ % kLanesEvery == 0) look_at_lanes();
+  if (++looks_ % kContactsEvery == 0) {
+    if (const auto what = contact_watch_.look(*this)) invariants_.broke(*what);
+  }
+  if (looks_ % kMemoryEvery == 0) look_at_memory();
   timeline_.after(kLookEvery, [this] { look(); });
 }
 

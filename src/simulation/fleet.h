@@ -27,6 +27,7 @@
 #include "host/sim/timeline.h"
 #include "simulation/access_lines.h"
 #include "simulation/claim_watch.h"
+#include "simulation/contact_watch.h"
 #include "simulation/durable.h"
 #include "simulation/fault.h"
 #include "simulation/invariants.h"
@@ -47,6 +48,8 @@ using TimedTrace = std::function<void(double, const std::string& who, const std:
 class Fleet final {
  public:
   static constexpr Duration kAbandoned = cluster::Doubts::kAbandoned;
+  // What may wait at a process because of one node: for it, and from it (LinkStatistics::held_bytes).
+  static constexpr std::uint64_t kMostHeld = 50'000'000;
 
   struct Options {
     cluster::Workload& workload;  // outlives the fleet
@@ -99,6 +102,7 @@ class Fleet final {
   void inject(const Fault& fault);
   // A fault takes the member's present life away, from all others or from the run.
   void note_struck(const SimMember& member);
+  [[nodiscard]] bool struck(Incarnation life) const { return marked_.struck.contains(life); }
   // Lives that are fenced and that a fault had taken away. A life that is fenced for any other reason was
   // there.
   [[nodiscard]] std::uint64_t struck_and_fenced() const;
@@ -107,7 +111,9 @@ class Fleet final {
     return lines_.path(from, to);
   }
   // From now on its word alone must not cost others their lives.
-  void note_liar(Incarnation life) { liars_.insert(life); }
+  void note_liar(Incarnation life) { marked_.liars.insert(life); }
+  // Its process may hold what it likes from now on.
+  void note_hostile(Incarnation life) { marked_.hostile.insert(life); }
   // Removes members that are done, and starts others in their place.
   void replace_done();
   void run_for(double seconds);
@@ -165,10 +171,16 @@ class Fleet final {
   void told(SimMember& process, const cluster::ProcessEvent& event);
   void heard(const std::string& machine, const net::Arrived& arrived);
   void look();
-  void look_at_lanes();
+  void look_at_memory();
+  void judge_memory(const std::string& machine, const net::Links& links);
   void note_failure(const std::string& what);
   void note_failures();
 
+  struct MarkedLives {
+    std::set<Incarnation> liars;
+    std::set<Incarnation> hostile;
+    std::set<Incarnation> struck;
+  };
   // How far a member has come, as seen so far.
   struct Seen {
     Epoch view;
@@ -191,11 +203,11 @@ class Fleet final {
   ClaimWatch claim_watch_;
   Invariants invariants_;
   Traffic traffic_;
-  std::set<Incarnation> liars_;
-  std::set<Incarnation> struck_;
+  MarkedLives marked_;
   std::vector<std::string> free_machines_;  // their members have ended
   std::optional<std::string> failure_;
   std::uint64_t looks_ = 0;
+  ContactWatch contact_watch_;
   std::map<std::string, Seen> seen_;
   std::map<std::string, std::unique_ptr<SimCoordinator>> coordinators_;
   std::map<std::string, std::unique_ptr<SimMember>> members_;

@@ -9,6 +9,7 @@
 
 #include "cluster/control/control_message.h"
 #include "cluster/membership/request_budget.h"
+#include "cluster/membership/word_budget.h"
 
 namespace gossamer::simulation {
 namespace {
@@ -63,6 +64,19 @@ std::vector<net::Message> too_many() {
   said.mutable_commit()->set_track(kHuge);
   constexpr double kAsks = cluster::RequestBudget::kAtOnce + cluster::RequestBudget::kPerSecond;
   return {static_cast<std::size_t>(kAsks), cluster::pack(said)};
+}
+
+std::vector<net::Message> too_many_beats() {
+  membership::ToCoordinator said;
+  said.mutable_beat()->set_sent_ns(1);
+  constexpr double kBeats = cluster::WordBudget::kAtOnce + cluster::WordBudget::kPerSecond;
+  return {static_cast<std::size_t>(kBeats), cluster::pack(said)};
+}
+
+Slices much(std::uint64_t bytes) {
+  static constexpr std::uint64_t kOne = std::uint64_t{1} << 20;
+  const Slice one = Slice::of(std::string(kOne, 'x'));
+  return Slices(bytes / kOne, one);
 }
 
 net::Message oddity(Rng& rng) {

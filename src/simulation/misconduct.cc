@@ -17,6 +17,9 @@ namespace gossamer::simulation {
 namespace {
 
 constexpr Duration kSayEvery{200'000'000};
+constexpr Duration kDeaf{3'000'000'000};
+// More than anybody may hold because of one member (fleet.h).
+constexpr std::uint64_t kMuch = std::uint64_t{256} << 20;
 
 }  // namespace
 
@@ -28,17 +31,21 @@ void Misconduct::begin(SimMember& member, const Fault& fault) {
   }
   if (member.paused() || member.member() == nullptr) return;
   hostile_.push_back(member.member()->self().incarnation);
+  fleet_.note_hostile(hostile_.back());
   say_nonsense(member, hostile_.back());
 }
 
 void Misconduct::say_nonsense(SimMember& member, Incarnation life) {
   if (member.member() == nullptr || member.member()->self().incarnation != life) return;
   break_rules(member);
-  const std::uint64_t what = rng_.below(6);
+  const std::uint64_t what = rng_.below(7);
   if (what < 2) {
     break_rule(member, cluster::kCoordinatorNode);
   } else if (what == 2) {
     for (const net::Message& one : too_many()) member.say(one);
+  } else if (what == 3) {
+    member.deafen(kDeaf);
+    for (const net::Message& one : too_many_beats()) member.say(one);
   } else {
     for (const auto& make : {oddity, nonsense}) member.say(make(rng_));
   }
@@ -53,12 +60,13 @@ void Misconduct::break_rules(SimMember& member) {
   }
 }
 
-// Bytes on whichever channel and lane. On the channel of counting engines they are an announcement of more
-// than any channel carries.
+// Bytes on whichever channel and lane, a few or very many. On the channel of counting engines they are an
+// announcement of more than any channel carries.
 void Misconduct::break_rule(SimMember& member, NodeId to) {
   const auto channel = static_cast<std::uint32_t>(1 + rng_.below(net::kChannelNames.size()));
   net::Message message{.channel = channel, .body = std::string(1 + rng_.below(64), '\xff'), .payload = {}};
-  if (channel == kPartChannel) message.payload.push_back(Slice::of(std::string(std::size_t{2} << 20, 'x')));
+  if (channel == kPartChannel) message.payload = much(std::uint64_t{2} << 20);
+  if (channel != kPartChannel && rng_.below(4) == 0) message.payload = much(kMuch);
   const host::Lane lane = rng_.below(2) == 0 ? host::Lane::kControl : host::Lane::kBulk;
   member.say_to(to, lane, std::move(message));
 }

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "base/check.h"
 
@@ -15,6 +17,9 @@ SimCoordinator::SimCoordinator(host::Timeline& timeline, host::SimInternet& inte
       run_(run),
       held_to_store_(run.durable),
       slander_(run.lies),
+      lead_watch_({.machine = options.machine, .freeze_time = options.process.coordinator.freeze_time},
+                  run.durable),
+      has_standby_(options.process.coordinator.coordinators.size() > 1),
       store_(run.medium.open()),
       rng_(options.process.seed, Purpose::kFault, 8),
       trace_(std::move(trace)) {
@@ -26,6 +31,7 @@ SimCoordinator::SimCoordinator(host::Timeline& timeline, host::SimInternet& inte
   options.process.keep_every = store_->keep_every();
   options.process.lead_time = store_->lead_time();
   options.process.coordinator.witness = this;
+  options.process.watch_links = [this](const net::LinkEvent& event) { watch_link(event); };
   process_ = std::make_unique<cluster::CoordinatorProcess>(std::move(options.process), network(),
                                                            run.workload, now());
   go_on();
@@ -44,7 +50,24 @@ void SimCoordinator::on_network(host::NetworkEvent event) {
 
 void SimCoordinator::on_timer() {
   process_->tick(now());
+  judge_stay();
   go_on();
+}
+
+void SimCoordinator::watch_link(const net::LinkEvent& event) {
+  if (const auto* const up = std::get_if<net::LinkUp>(&event)) lead_watch_.linked(up->peer, now());
+  if (const auto* const broken = std::get_if<net::LinkBroken>(&event)) lead_watch_.broken(broken->peer);
+  if (const auto* const ended = std::get_if<net::LinkEnded>(&event)) lead_watch_.broken(ended->peer);
+}
+
+// The process has just looked whether it hears anybody.
+void SimCoordinator::judge_stay() {
+  const cluster::Coordinator* const lead = process_->coordinator();
+  if (lead == nullptr || !has_standby_) return;
+  if (lead->phase() == cluster::Coordinator::Phase::kStopping) return lead_watch_.ends(now());
+  const auto elsewhere = [this](const auto& one) { return one.second.machine() != machine(); };
+  if (std::ranges::none_of(lead->view().members(), elsewhere)) return;
+  if (const auto what = lead_watch_.stays(now())) run_.invariants.broke(*what);
 }
 
 void SimCoordinator::go_on() {
@@ -70,17 +93,23 @@ void SimCoordinator::tell_lead() {
   led_ = led;
   held_to_store_.forget();
   slander_.forget();
+  lead_watch_.ended(now());
+  if (leads) lead_watch_.began(now());
   if (trace_) trace_(machine(), leads ? fmt::format("leads, generation {}", led.value) : "leads no more");
 }
 
 void SimCoordinator::judge_loss(const cluster::RunEvent& lost) {
+  if (const auto what = lead_watch_.fenced(lost.peer, lost.text, now())) run_.invariants.broke(*what);
   if (lost.text != cluster::Coordinator::kUnreachable) return slander_.gone(lost.peer);
   if (const auto what = slander_.fenced(lost.peer)) run_.invariants.broke(*what);
 }
 
 void SimCoordinator::heard(net::PeerId from, const membership::ToCoordinator& said) {
   tell_lead();
-  held_to_store_.heard(from, said, timeline().now());
+  const bool newest = process_->generation() == run_.medium.generation();
+  held_to_store_.heard(from, said, newest ? HeldToStore::Lead::kNewest : HeldToStore::Lead::kReplaced,
+                       timeline().now());
+  lead_watch_.heard(from, said, now());
   slander_.heard(from, said);
   const bool request = said.has_lease() || said.has_claim() || said.has_commit();
   ++(said.has_beat() ? run_.traffic.beats : request ? run_.traffic.requests : run_.traffic.others);
@@ -93,6 +122,8 @@ void SimCoordinator::said(net::PeerId to, const membership::ToMember& said) {
                     "store has it",
                     to.incarnation.value, *what));
   }
+  if (const auto what = held_to_store_.withheld(to, said))
+    run_.invariants.broke(fmt::format("a coordinator refuses {}", *what));
   if (said.has_claim()) {
     if (auto wrong = run_.claims.answered(to.incarnation, said.claim()))
       run_.invariants.broke(*std::move(wrong));

@@ -16,6 +16,7 @@
 #include "simulation/claim_watch.h"
 #include "simulation/durable.h"
 #include "simulation/invariants.h"
+#include "simulation/lead_watch.h"
 #include "simulation/quiet.h"
 #include "simulation/sim_process.h"
 #include "simulation/slander.h"
@@ -46,6 +47,7 @@ class SimCoordinator final : public SimProcess, private cluster::Witness {
 
   // Null while it stands by.
   [[nodiscard]] cluster::Coordinator* leader() { return process_->coordinator(); }
+  [[nodiscard]] const net::Links* links() const { return process_->links(); }
   // Sends on a channel other than the coordinator's.
   void send(net::PeerId to, host::Lane lane, net::Message message) {
     if (process_->links() == nullptr) return;
@@ -74,10 +76,13 @@ class SimCoordinator final : public SimProcess, private cluster::Witness {
  private:
   void on_network(host::NetworkEvent event) override;
   void on_timer() override;
+  void on_resumed() override { lead_watch_.resumed(now()); }
   void go_on();
   void call(cluster::StoreCall call);
   void tell_lead();
   void judge_loss(const cluster::RunEvent& lost);
+  void judge_stay();
+  void watch_link(const net::LinkEvent& event);
   // The Witness of the coordinator's messages.
   void heard(net::PeerId from, const membership::ToCoordinator& said) override;
   void said(net::PeerId to, const membership::ToMember& said) override;
@@ -86,6 +91,8 @@ class SimCoordinator final : public SimProcess, private cluster::Witness {
   const Run run_;
   HeldToStore held_to_store_;
   Slander slander_;
+  LeadWatch lead_watch_;
+  const bool has_standby_;
   std::unique_ptr<host::SimStore> store_;
   Rng rng_;
   Trace trace_;

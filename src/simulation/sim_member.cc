@@ -108,8 +108,23 @@ void SimMember::say_to(NodeId node, host::Lane lane, net::Message message) {
   go_on();
 }
 
+void SimMember::deafen(Duration lasts) {
+  if (deaf_until_ != Instant()) return;
+  deaf_until_ = timeline().now() + lasts;
+  after(lasts, [this] { hear(); });
+}
+
+void SimMember::hear() {
+  if (timeline().now() < deaf_until_) return;
+  for (host::NetworkEvent& event : std::exchange(unheard_, {})) on_network(std::move(event));
+}
+
 void SimMember::on_network(host::NetworkEvent event) {
   if (process_ == nullptr) return;
+  if (timeline().now() < deaf_until_ || !unheard_.empty()) {
+    unheard_.push_back(std::move(event));
+    return;
+  }
   process_->on(std::move(event), now());
   if (options_.driver == Driver::kPrompt) return go_on();
   if (std::exchange(batch_begun_, true)) return;

@@ -70,6 +70,9 @@ class SimMember final : public SimProcess {
   // The same, but the engine works meanwhile: it gives signs of life.
   void work_for(Duration lasts);
 
+  // Hears nothing for a while, once. What comes meanwhile is heard afterwards, in its order.
+  void deafen(Duration lasts);
+
   // From now on changes all that its lives say to coordinators; empty: nothing.
   void falsify(Falsify change) { falsify_ = std::move(change); }
   [[nodiscard]] bool falsifies() const { return falsify_ != nullptr; }
@@ -94,6 +97,7 @@ class SimMember final : public SimProcess {
   void on_timer() override;
   void go_on();
   void worked();
+  void hear();
   [[nodiscard]] Duration work_time();
   void tell(const cluster::ProcessEvent& event);
 
@@ -102,7 +106,9 @@ class SimMember final : public SimProcess {
   const NodeId node_;
   Rng rng_;
   bool batch_begun_ = false;
-  Instant hung_until_;                  // of the timeline
+  Instant hung_until_;  // of the timeline
+  Instant deaf_until_;  // likewise
+  std::vector<host::NetworkEvent> unheard_;
   std::optional<Instant> works_since_;  // of the timeline; while the engine works
   Duration work_time_;                  // before that
   std::uint64_t lives_ = 0;

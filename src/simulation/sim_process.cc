@@ -43,6 +43,7 @@ void SimProcess::pause() {
 
 void SimProcess::resume() {
   paused_ = false;
+  on_resumed();
   if (has_own_machine()) internet_.resume(machine_);
   for (const auto& action : std::exchange(held_, {})) action();
 }

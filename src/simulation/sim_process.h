@@ -52,6 +52,8 @@ class SimProcess {
  protected:
   virtual void on_network(host::NetworkEvent event) = 0;
   virtual void on_timer() = 0;
+  // The process was stopped and goes on. Called before what came meanwhile is told.
+  virtual void on_resumed() {}
   // Sets the timer, in place of the time set before.
   void arm(std::optional<Instant> local);
   [[nodiscard]] host::Timeline& timeline() { return timeline_; }

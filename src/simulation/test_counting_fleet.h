@@ -24,6 +24,7 @@ class CountingFleet final {
     Identity identity = Identity::kNumbered;
     Duration freeze_time = from_seconds(30);
     std::function<void(SimMember&, const Fault&)> misbehave = {};
+    cluster::Defect defect = cluster::Defect::kNone;
   };
   explicit CountingFleet(const Options& options)
       : things_(options.things),
@@ -35,6 +36,7 @@ class CountingFleet final {
                 .seed = 1,
                 .identity = options.identity,
                 .freeze_time = options.freeze_time,
+                .defect = options.defect,
                 .new_member = [this] { return new_member(); },
                 .misbehave = options.misbehave,
                 .resume_of = resume_of}) {

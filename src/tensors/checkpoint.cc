@@ -29,6 +29,8 @@ constexpr std::uint64_t kFormat = 1;
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kTrailerBytes = 40;
 constexpr std::size_t kFooterReserve = 8192;
+// 40,000 sections have less. JSON takes many times as much memory as its text.
+constexpr std::uint64_t kMostFooter = std::uint64_t{4} << 20;
 static_assert(std::endian::native == std::endian::little, "the format is little-endian");
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
@@ -141,6 +143,8 @@ Result<Json> read_footer(const std::string& path, std::span<const std::byte> fil
     return damaged(path, fmt::format("a footer at {} of {} bytes", offset, length),
                    "a footer that ends at the trailer");
   }
+  if (length > kMostFooter)
+    return damaged(path, fmt::format("a footer of {} bytes", length), fmt::format("at most {}", kMostFooter));
   const auto* text = reinterpret_cast<const char*>(file.data() + offset);
   if (XXH3_64bits(text, length) != read_u64(file, trailer + 16)) {
     return damaged(path, "a footer of another checksum", "the checksum in the trailer");

@@ -305,5 +305,17 @@ TEST(Checkpoint, RefusesOtherTensors) {
   EXPECT_EQ(mine.weights[1], 701.0F);
 }
 
+// Claim: a footer that would take many times the memory of a file is damage, before anything reads it as
+// JSON.
+TEST(Checkpoint, FooterTooLarge) {
+  for (const std::size_t bytes : {std::size_t{3} << 20, std::size_t{5} << 20}) {
+    auto disk = disk_with({20});
+    edit_footer(*disk, kStep20,
+                [bytes](nlohmann::json& footer) { footer["more"] = std::string(bytes, 'x'); });
+    const Loaded loaded = load(*disk);
+    EXPECT_EQ(loaded.info.ok() && loaded.info->has_value(), bytes < std::size_t{4} << 20) << bytes;
+  }
+}
+
 }  // namespace
 }  // namespace gossamer::tensors

@@ -72,7 +72,7 @@ TEST_P(NetworkConformance, FramesArriveInOrder) {
   std::vector<std::string> sent;
   Rng rng(3, Purpose::kTest);
   for (const std::size_t size :
-       {0U, 1U, 255U, 256U, 257U, 65536U, 1048576U, 7U, static_cast<unsigned>(Network::kMaxFrameBytes)}) {
+       {0U, 1U, 255U, 256U, 257U, 65536U, 7U, static_cast<unsigned>(Network::kMaxFrameBytes)}) {
     sent.push_back(pattern(size, sent.size()));
     SliceReader reader({Slice::of(sent.back())});
     Slices cut;
@@ -190,8 +190,8 @@ TEST_P(NetworkConformance, BackPressure) {
   Recorder& b = start("b");
   const ConnectionPair pair = join(a, b, listen(b));
   b.consumes = false;
-  constexpr std::size_t kFrame = 1U << 20;
-  constexpr std::size_t kFrames = 64;
+  constexpr std::size_t kFrame = Network::kMaxFrameBytes;
+  constexpr std::size_t kFrames = 512;
   const std::string text = pattern(kFrame, 1);
   const Slice shared = Slice::of(text);
   for (std::size_t i = 0; i < kFrames; ++i) a.network->send(pair.opener, {shared});
@@ -205,7 +205,8 @@ TEST_P(NetworkConformance, BackPressure) {
     ASSERT_TRUE(
         world_->run_until([&] { return count(a, beside.acceptor) == static_cast<std::size_t>(i) + 1; }));
   }
-  ASSERT_TRUE(world_->run_until([&] { return count(b, pair.acceptor) * cost >= Network::kReadAhead; }));
+  // A part of one more frame may have come.
+  ASSERT_TRUE(world_->run_until([&] { return (count(b, pair.acceptor) + 1) * cost >= Network::kReadAhead; }));
   EXPECT_LE(count(b, pair.acceptor) * cost, bound);
   EXPECT_LT(a.all<Written>().size(), kFrames);
   b.network->consumed(pair.acceptor, count(b, pair.acceptor) * cost);
@@ -334,8 +335,8 @@ TEST_P(NetworkConformance, ConnectionsAreIndependent) {
   const ConnectionPair stuck = join(a, b, listen(b, Lane::kBulk), Lane::kBulk);
   const ConnectionPair control = join(a, c, listen(c));
   b.consumes = false;
-  const Slice block = Slice::of(pattern(1U << 20, 2));
-  for (int i = 0; i < 40; ++i) a.network->send(stuck.opener, {block});
+  const Slice block = Slice::of(pattern(Network::kMaxFrameBytes, 2));
+  for (int i = 0; i < 320; ++i) a.network->send(stuck.opener, {block});
   for (std::size_t i = 0; i < 30; ++i) {
     a.network->send(control.opener, frame_of("beat"));
     ASSERT_TRUE(world_->run_until([&] { return count(c, control.acceptor) == i + 1; }));

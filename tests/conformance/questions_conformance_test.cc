@@ -40,9 +40,9 @@ TEST_P(QuestionsConformance, Answered) {
   Recorder& b = start("b");
   const Endpoint at = listen(b);
   std::size_t count = 0;
-  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{70'000}, kMaxQuestionBytes}) {
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{70'000}, kMaxAnswerBytes}) {
     ++count;
-    const std::string body(size, 'q');
+    const std::string body(std::min(size, kMaxQuestionBytes), 'q');
     const QuestionId id = a.network->ask(at, {.method = "Enroll", .body = body});
     const Asked question = asked(b, count);
     EXPECT_EQ(question.method, "Enroll");
@@ -172,10 +172,10 @@ TEST_P(QuestionsConformance, TooLarge) {
   const Endpoint at = listen(b);
   (void)a.network->ask(at, {.method = "Enroll", .body = std::string(kMaxQuestionBytes + 1, 'x')});
   const Error question = answered(a).answer.error();
-  EXPECT_THAT(question.message(), HasSubstr("the question is too large: got 1048577 bytes"));
+  EXPECT_THAT(question.message(), HasSubstr("the question is too large: got 65537 bytes"));
   EXPECT_EQ(question.where, named(at));
   (void)a.network->ask(at, {.method = "Enroll"});
-  b.network->answer(asked(b).question, std::string(kMaxQuestionBytes + 1, 'x'));
+  b.network->answer(asked(b).question, std::string(kMaxAnswerBytes + 1, 'x'));
   EXPECT_THAT(answered(a, 2).answer.error().message(),
               HasSubstr("the answer is too large: got 1048577 bytes"));
 }
@@ -254,6 +254,34 @@ TEST_P(QuestionsConformance, BesideConnections) {
 
 INSTANTIATE_TEST_SUITE_P(Networks, QuestionsConformance,
                          ::testing::Values(NetworkKind::kPlain, NetworkKind::kTls, NetworkKind::kSim),
+                         [](const auto& test) { return name(test.param); });
+
+class NodesQuestions : public QuestionsConformance {};
+
+// Claim: a node has at most so many questions open at another. Further ones are told that it is busy, and a
+// question of another node is taken.
+TEST_P(NodesQuestions, OneNodeKeepsNoOtherOut) {
+  constexpr std::size_t kTooMany = 5;
+  Recorder& a = start("a");
+  Recorder& b = start("b");
+  Recorder& server = start("server");
+  const Endpoint at = listen(server);
+  for (std::size_t i = 0; i < kMaxOfOneNode + kTooMany; ++i)
+    (void)a.network->ask(at, {.method = "Enroll", .body = "", .timeout = kMaxQuestionTime});
+  ASSERT_TRUE(world_->run_until(
+      [&] { return server.events.size() == kMaxOfOneNode && a.events.size() == kTooMany; }));
+  for (const auto& end : a.all<host::Answered>()) EXPECT_THAT(end.answer.error().what, HasSubstr("busy"));
+  (void)b.network->ask(at, {.method = "Enroll"});
+  server.network->answer(asked(server, kMaxOfOneNode + 1).question, std::string("to b"));
+  EXPECT_EQ(*answered(b).answer, "to b");
+  // A question that is answered makes room for another one of the same node.
+  server.network->answer(server.all<Asked>()[0].question, std::string("to a"));
+  EXPECT_EQ(*answered(a, kTooMany + 1).answer, "to a");
+  (void)a.network->ask(at, {.method = "Enroll"});
+  EXPECT_EQ(asked(server, kMaxOfOneNode + 2).peer.certificate, "a");
+}
+
+INSTANTIATE_TEST_SUITE_P(Tls, NodesQuestions, ::testing::Values(NetworkKind::kTls),
                          [](const auto& test) { return name(test.param); });
 
 class StrangersConformance : public QuestionsConformance {};

@@ -58,7 +58,8 @@ void heads(std::string_view bytes, std::size_t piece) {
   CHECK(whole.used <= host::kMostHeadBytes + 1, whole.used);
   if (whole.state == State::kRefused) {
     const host::HttpRefusal& refusal = whole.reader.refusal();
-    CHECK(refusal.status == 400 || refusal.status == 417 || refusal.status == 431, refusal.status);
+    CHECK(refusal.status == 400 || refusal.status == 415 || refusal.status == 417 || refusal.status == 431,
+          refusal.status);
     CHECK(refusal.status == pieces.reader.refusal().status && !refusal.error.what.empty());
   }
   if (whole.state != State::kWhole) return;

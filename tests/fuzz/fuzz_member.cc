@@ -197,7 +197,7 @@ class Bench {
   net::Message message() {
     membership::ToMember said;
     said.set_generation(choices_.below(4) == 0 ? choices_.number() : process_.member()->generation().value);
-    switch (choices_.below(8)) {
+    switch (choices_.below(10)) {
       case 0: return {.channel = kControlChannel, .body = choices_.text(), .payload = {}};
       case 1: install(*said.mutable_install()); break;
       case 2: said.mutable_beat_seen(); break;
@@ -212,9 +212,23 @@ class Bench {
         break;
       case 5: said.mutable_commit()->set_number(choices_.below(4)); break;
       case 6: said.mutable_stop()->set_reason(choices_.text()); break;
+      case 7: record(*said.mutable_joining()->mutable_member()); break;
+      case 8: {
+        const net::PeerId who = peer();
+        said.mutable_gone()->set_node(who.node.value);
+        said.mutable_gone()->set_incarnation(who.incarnation.value);
+        break;
+      }
       default: change(*said.mutable_change());
     }
     return pack(said);
+  }
+  void record(membership::MemberRecord& one) {
+    const net::PeerId who = peer();
+    one.set_node(who.node.value);
+    one.set_incarnation(who.incarnation.value);
+    one.set_state(static_cast<membership::State>(choices_.below(4)));
+    if (choices_.flip()) listening(*one.mutable_listening());
   }
   void install(membership::Install& said) {
     said.set_epoch(choices_.number());
@@ -225,14 +239,7 @@ class Bench {
     said.set_epoch(choices_.below(4) == 0 ? choices_.number() : epoch + 1);
     said.set_from(choices_.below(4) == 0 ? choices_.number() : choices_.flip() ? epoch : 0);
     said.set_freeze(choices_.flip());
-    for (std::size_t i = choices_.below(4); i > 0; --i) {
-      membership::MemberRecord& record = *said.add_members();
-      const net::PeerId who = peer();
-      record.set_node(who.node.value);
-      record.set_incarnation(who.incarnation.value);
-      record.set_state(static_cast<membership::State>(choices_.below(4)));
-      if (choices_.flip()) listening(*record.mutable_listening());
-    }
+    for (std::size_t i = choices_.below(4); i > 0; --i) record(*said.add_members());
     for (std::size_t i = choices_.below(3); i > 0; --i) {
       membership::FencedRun& run = *said.add_fenced();
       run.set_first(choices_.number());

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any bytes as decisions of a sparse run's coordinator and as reports of its members. Their readers do not
-// crash. An accepted layout is one for which a plan can be made. A workload's decision on readable reports is
-// a layout again, or the end of the run. Any bytes also as lists of labels: accepted lists can be ranked, and
+// crash. An accepted layout is one for which a plan can be made. Of readable reports some contradict the
+// others; the decision on the rest is a layout again, or the end of the run. It asks nobody for a log from
+// before the snapshot that they know. Any bytes also as lists of labels: accepted lists can be ranked, and
 // have only labels of the sender's rows.
 #include <algorithm>
 #include <cstdint>
@@ -19,7 +20,7 @@
 namespace {
 
 using namespace gossamer;
-using namespace gossamer::engine;
+using namespace gossamer::sparse_engine;
 
 FleetShape shape() {
   return {.network = {.features = 60, .labels = 150, .hidden = 116, .dense = {96, 64}}, .shard_shift = 4};
@@ -52,7 +53,7 @@ std::string report_of(fuzz::Choices& choices) {
 }
 
 void decide(fuzz::Choices& choices) {
-  FleetWorkload workload(shape(), {.copies = 1 + choices.below(3)});
+  FleetWorkload workload(shape(), {.copies = 1 + choices.below(3), .steps = 9});
   const cluster::View view;
   const cluster::HoldingMap before;
   cluster::HoldingMap after;
@@ -60,7 +61,12 @@ void decide(fuzz::Choices& choices) {
   const std::size_t members = 1 + choices.below(4);
   for (std::size_t i = 0; i < members; ++i) {
     const std::string report = report_of(choices);
-    if (workload.readable(report)) reports[NodeId(2 + i)].set_report(report);
+    if (!workload.readable(report)) continue;
+    reports[NodeId(2 + i)].set_report(report);
+    reports[NodeId(2 + i)].set_installed(choices.below(8) == 0 ? 0 : 3);
+  }
+  for (auto odd = workload.contradicting(reports); !odd.empty(); odd = workload.contradicting(reports)) {
+    for (const NodeId node : odd) CHECK(reports.erase(node) == 1, node.value);
   }
   if (reports.empty()) return;
   for (std::size_t shard = 0; shard < shape().shards(); ++shard) {
@@ -70,7 +76,15 @@ void decide(fuzz::Choices& choices) {
   }
   const cluster::Decision decision = workload.decide(
       {.view = view, .reports = reports, .before = before, .after = after, .committed = StepNumber()});
-  CHECK(decision.failure || read_layout(decision.bytes, shape()).ok());
+  if (decision.failure) return;
+  const auto layout = read_layout(decision.bytes, shape());
+  CHECK(layout.ok());
+  for (const auto& [node, frozen] : reports) {
+    sparse_fleet::Report report;
+    CHECK(report.ParseFromString(frozen.report()));
+    const bool knows = report.has_part() && !report.copies().empty();
+    CHECK(!knows || report.copies(0).step() <= layout->base.value, node.value);
+  }
 }
 
 void take_lists(const std::string& bytes) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any bytes, mostly half right, as messages to a lead from the holders of a model's parts, and as questions
-// to a member. They also come while something is computed. Nothing crashes. Accepted queries have only
-// existing features, and accepted lists of labels rise. An answer has only existing labels, best first.
+// to a member. They also come before the parts are placed, and while something is computed. Nothing crashes.
+// Accepted queries have only existing features, and accepted lists of labels rise. An answer has only
+// existing labels, best first. Nobody has a part before one is placed.
 #include <gossamer/sparse_serving.pb.h>
 
 #include <algorithm>
@@ -21,7 +22,7 @@
 namespace {
 
 using namespace gossamer;
-using namespace gossamer::engine;
+using namespace gossamer::sparse_engine;
 
 FleetShape shape() {
   return {.network = {.features = 60, .labels = 40, .hidden = 48, .dense = {32}}, .shard_shift = 4};
@@ -65,6 +66,23 @@ std::string ready(fuzz::Choices& choices) {
   return body.SerializeAsString();
 }
 
+// One member has all of it, mostly.
+std::string layout(fuzz::Choices& choices) {
+  if (choices.below(8) == 0) return choices.text(80);
+  Layout out;
+  const NodeId holder(2 + choices.below(3));
+  for (const NodeId node : {NodeId(2), NodeId(3), NodeId(4)}) {
+    LayoutMember& member = out.members.emplace_back();
+    member.node = node;
+    member.after = no_part(shape());
+    if (node != holder) continue;
+    member.after = with_shards(member.after, shape(), {0, 1, 2});
+    columns_of(member.after, 0) = {0, 48};
+    columns_of(member.after, 1) = {0, 32};
+  }
+  return write_layout(out);
+}
+
 // An answer, mostly of the wanted size.
 net::Message answer(fuzz::Choices& choices, std::uint64_t number) {
   sparse_serving::Body body;
@@ -93,7 +111,8 @@ void check(const FleetQueries::Answer& answer) {
 }
 
 void ask(fuzz::Choices& choices) {
-  FleetQueries queries(shape(), 9);
+  FleetQueries queries({.shape = shape(), .instances = 9});
+  bool placed = false;
   const QueryRows rows{.begin = {0, 1, 2}, .index = {3, 7}, .value = {1, 2}};
   const FleetQueries::Block alone{.rows = rows.view(), .labels = 5};
   const FleetQueries::Block fused{.rows = rows.view(), .labels = 5, .compared = rows.value, .neighbours = 3};
@@ -102,11 +121,15 @@ void ask(fuzz::Choices& choices) {
   FleetQueries::Work working;  // under way
   while (choices.left()) {
     const net::PeerId from = member(choices);
-    switch (choices.below(4)) {
-      case 0: queries.on(from, {.channel = kQueryChannel, .body = choices.text(80), .payload = {}}); break;
-      case 1: queries.on(from, {.channel = kQueryChannel, .body = ready(choices), .payload = {}}); break;
-      default: queries.on(from, answer(choices, number));
+    if (choices.below(8) == 0) {
+      queries.placed(Epoch(1 + choices.below(4)), layout(choices));
+      placed = true;
     }
+    net::Message said = answer(choices, number);
+    if (choices.below(4) == 0) said = {.channel = kQueryChannel, .body = choices.text(80), .payload = {}};
+    if (choices.below(4) == 0) said = {.channel = kQueryChannel, .body = ready(choices), .payload = {}};
+    (void)queries.on(from, said);
+    CHECK(placed || queries.members() == 0);
     // Many messages may come while something is computed.
     if (!working) working = queries.take_work();
     if (working && choices.below(4) != 0) {

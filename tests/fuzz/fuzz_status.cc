@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any text as a coordinator's status and as a file address.json: read, or kBadData. Text shown to people is
-// printable. An address that was read is the same after it was kept.
+// Any text as a coordinator's status, as a file address.json, and as the questions of users: read, or
+// kBadData. Text shown to people is printable. An address that was read is the same after it was kept.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -11,6 +11,7 @@
 #include "host/sim/disk.h"
 #include "node/cluster_status.h"
 #include "node/places.h"
+#include "node/questions.h"
 
 namespace {
 
@@ -47,11 +48,19 @@ void address(const std::string& json) {
   CHECK(again->bulk == read->bulk && again->others == read->others && again->led == read->led);
 }
 
+void questions(const std::string& body) {
+  const auto proof = node::read_status_question(body);
+  CHECK(proof.ok() || proof.error().kind == ErrorKind::kBadData);
+  const auto wish = node::read_expel_question(body);
+  CHECK(wish.ok() || wish.error().kind == ErrorKind::kBadData);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   status(bytes);
   address(bytes);
+  questions(bytes);
   return 0;
 }

@@ -317,6 +317,28 @@ class ResumeNodes(WithNodes):
             self.assertEqual([json.loads(line)["step"] for line in file], list(range(1, STEPS + 1)))
         self.assertNotIn("parts", os.listdir(f"{self.out}/nodes"))
 
+    # Claim: a network that diverges ends the run with that cause, status 1 and no node left behind. The newest whole
+    # checkpoint stays. The run goes on from there, and finds the same again.
+    def test_a_network_that_diverges(self):
+        with open(self.train_path, encoding="utf-8") as file:
+            lines = file.readlines()
+        lines[300] = re.sub(r":\d+", ":1e30", lines[300], count=1)
+        with open(self.train_path, "w", encoding="utf-8") as file:
+            file.writelines(lines)
+        keys = ["data.weighting=none", "model.activation=relu", "checkpoint.every_steps=1", "checkpoint.every_minutes=0"]
+        for more in ([], ["--resume"]):
+            newest = self.newest()
+            done = program.run(*self.command(self.out, "--nodes", 2, *keys, *more, steps=STEPS))
+            self.assertEqual(done.status, 1, done.err)
+            self.assertRegex(done.err, "the network has diverged; got a hidden unit .* huge values in the data")
+            self.assertIn("continue with: gossamer train --resume", done.err)
+            self.expect_no_processes(self.out)
+            self.assertGreaterEqual(self.newest(), max(newest, 1))
+            parts = [name for name in os.listdir(f"{self.out}/checkpoints") if name.endswith(".part")]
+            self.assertEqual(sum(name.startswith(f"step-{self.newest():012}.") for name in parts), 2, parts)
+            if more:
+                self.assertIn(f"goes on at step {newest}\n", done.err)
+                self.assertEqual([event["step"] for event in self.events("resumed")], [newest])
 
 
 if __name__ == "__main__":

@@ -252,6 +252,36 @@ class Return(unittest.TestCase):
             self.assertGreaterEqual(max(self.checkpoints()), step)
         self.expect_steps(max(self.checkpoints()))
 
+    # All leave while nobody leads. The coordinator is back, and is told to end the run while it waits for them. It ends the
+    # run: it does not wait for members of another fleet. Those that come back after that bring what they have.
+    def test_stopped_while_it_waits(self):
+        self.lead("--first", "2")
+        self.join("one", "two")
+        self.wait_for_serving("one", "two")
+        step = self.wait_for_steps(5)
+        self.leader.signal(signal.SIGKILL)
+        self.leader.finish()
+        self.signal(signal.SIGTERM, "one", "two")
+        self.expect_end(143, "one", "two")
+        saved = program.saved_step(self.path("one"))
+        self.assertGreaterEqual(saved, step)
+        self.lead("--resume", "--first", "2")
+        stopped = program.run("stop", self.out)
+        self.assertEqual(stopped.status, 0, stopped.err)
+        self.assertIn("the run ends once node", self.status().get("shortage", ""))
+        ended = self.leader.finish()
+        self.assertEqual(ended.status, 1, ended.err)
+        self.assertIn("--resume goes on from step 0, or from a later one", ended.err)
+        self.assertEqual(self.events("waits_for_members"), [])
+        self.lead("--resume", "--first", "2")
+        self.join("one", "two")
+        self.wait_for_serving("one", "two")
+        self.wait_for_steps(saved)
+        self.assertEqual(self.events("waits_for_members")[-1]["step"], saved)
+        self.assertEqual(self.events("waits_for_members")[-1]["steps_lost"], 0)
+        self.assertGreater(self.stop(), saved)
+        self.assertEqual(len(self.enrolled()), 2)
+
     # A coordinator is stopped and resumed three times. The same machines come each time, without a token, and also
     # those that look for it while it is away. A token of before lets another machine in.
     def test_stop_and_resume(self):

@@ -100,7 +100,7 @@ class Training final : public commands::SectionedTraining {
   }
   [[nodiscard]] commands::Led workload(StepNumber start) const override {
     auto workload = std::make_unique<engine::LockstepWorkload>(engine::LockstepWorkload::Options{
-        .things = kThings, .thing_bytes = sizeof(std::uint64_t), .start = start});
+        .things = kThings, .thing_bytes = sizeof(std::uint64_t), .start = start, .steps = sections().steps});
     auto tracks = workload->tracks();
     return {.workload = std::move(workload), .tracks = std::move(tracks), .configuration = {}};
   }

@@ -20,7 +20,7 @@ using ChunkSet = std::vector<bool>;
 class Manifest {
  public:
   static constexpr std::uint64_t kMaxChunkBytes = 16ULL << 20;
-  static constexpr std::uint64_t kMaxEncodedBytes = 64ULL << 20;
+  static constexpr std::uint64_t kMaxEncodedBytes = 16ULL << 20;
 
   // The manifest of a content whose chunks have these hashes. Requires 1 <= chunk_bytes <= kMaxChunkBytes, a
   // hash for each chunk, and an encoding within kMaxEncodedBytes.

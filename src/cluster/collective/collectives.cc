@@ -152,7 +152,15 @@ void Collectives::settle(OperationId id, CollectiveEvents& out) {
   if (running.told && running.exchange.sent_all()) exchanges_.erase(found);
 }
 
+// Its later lives would have as much room again.
+void Collectives::forget_all_of(net::PeerId peer) {
+  if (early_bytes_.erase(peer) == 0) return;
+  for (auto& [key, kept] : early_) std::erase_if(kept, [&](const Early& one) { return one.from == peer; });
+  std::erase_if(early_, [](const auto& one) { return one.second.empty(); });
+}
+
 void Collectives::lost(net::PeerId peer, CollectiveEvents& out) {
+  forget_all_of(peer);
   if (!view_.has_value() || lost_.has_value() || !rank_of(*view_, peer).has_value()) return;
   lost_ = peer;
   fail_all(peer, out);

@@ -95,7 +95,7 @@ class Collectives {
   // A message on our channel.
   void on(net::PeerId from, net::Message message, CollectiveEvents& out);
 
-  // A peer is lost for good, as an incarnation. Nothing happens if it is no member.
+  // A peer is lost for good, as an incarnation. What it has sent for operations to begin is forgotten.
   void lost(net::PeerId peer, CollectiveEvents& out);
 
   // Payload bytes of others that wait for sums under way and for operations to begin.
@@ -120,6 +120,7 @@ class Collectives {
 
   void keep(net::PeerId from, wire::Collective body, Slices payload, CollectiveEvents& out);
   void forget(EarlyByKey::iterator begin, EarlyByKey::iterator end);
+  void forget_all_of(net::PeerId peer);
   void feed(OperationId id, net::PeerId from, const wire::Collective& body, Slices payload,
             CollectiveEvents& out);
   void send(OperationId id, const Exchange& exchange, Outbox outbox, CollectiveEvents& out) const;

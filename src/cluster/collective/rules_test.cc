@@ -138,9 +138,34 @@ TEST(Rules, TooFarAhead) {
   ASSERT_EQ(members.broken.size(), 1U);
   EXPECT_EQ(members.broken[0].peer, peer_of(2));
   EXPECT_THAT(members.broken[0].error.message(), HasSubstr("too far ahead: got 1088 bytes"));
-  // Messages dropped with an earlier view make room.
+  // The blamed peer counts as lost, and what it has sent goes with it. Messages dropped with an earlier view
+  // make room.
+  EXPECT_EQ(members.at(0).held_bytes(), 3 * (256 + 16U));
   members.install(0, view_of(3, 8));
-  EXPECT_EQ(members.at(0).held_bytes(), 2 * (256 + 16U));
+  EXPECT_EQ(members.at(0).held_bytes(), 256 + 16U);
+}
+
+// Claim: what a lost peer has sent for later views goes with it, whether it is a member or not. Many lives of
+// a node heap up nothing. What others have sent stays.
+TEST(Rules, NothingIsKeptOfTheLost) {
+  Members members(3, 1);
+  members.install(view_of(3));
+  const auto later = [&](net::PeerId from) {
+    members.on(0, from, message(wire::Collective::PART, 0, 16, wire::Collective::ALL_REDUCE, 9));
+  };
+  later(peer_of(1));
+  const std::uint64_t of_one = members.at(0).held_bytes();
+  for (std::uint64_t life = 100; life < 110; ++life) {
+    const net::PeerId stranger{NodeId(99), Incarnation(life)};
+    for (int i = 0; i < 5; ++i) later(stranger);
+    CollectiveEvents events;
+    members.at(0).lost(stranger, events);
+    EXPECT_TRUE(events.empty());
+    EXPECT_EQ(members.at(0).held_bytes(), of_one);
+  }
+  later(peer_of(2));
+  members.lost(0, 2);
+  EXPECT_EQ(members.at(0).held_bytes(), of_one);
 }
 
 }  // namespace

@@ -264,7 +264,9 @@ void Books::take_up_rows(const Records& records) {
 }
 
 void Books::free_everything_of(Incarnation incarnation) {
-  for (const Lease& freed : leases_.fence(incarnation)) outbox_.put(remove_lease(freed));
+  if (guarded(Defect::kKeptLeases)) {
+    for (const Lease& freed : leases_.fence(incarnation)) outbox_.put(remove_lease(freed));
+  }
   if (!claims_) return;
   marks_->fence(incarnation);
   free_marks_of(incarnation);

@@ -33,6 +33,14 @@ std::string too_few(const LedRun& run, const CoordinatorOptions& options) {
   return first && options.waits_for ? options.waits_for(run.view) : std::string();
 }
 
+std::set<NodeId> without_report(const LedRun& run, const std::map<NodeId, membership::Frozen>& reports) {
+  std::set<NodeId> nodes;
+  for (const auto& [node, record] : run.view.members()) {
+    if (!reports.contains(node)) nodes.insert(node);
+  }
+  return nodes;
+}
+
 membership::Stopping stopping_record(const RunEnd& end) {
   membership::Stopping stopping;
   stopping.set_reason(end.reason());
@@ -143,7 +151,9 @@ void Changes::gone(net::PeerId peer) {
 }
 
 void Changes::fenced(Fenced where, Instant now) {
-  advance(where == Fenced::kInView ? Event::kFenced : Event::kJoiningFenced, {.now = now});
+  const bool at_end = phase_ == Phase::kStopping && where == Fenced::kInView;
+  const Event in_view = at_end ? Event::kDiedAtEnd : Event::kFenced;
+  advance(where == Fenced::kJoining ? Event::kJoiningFenced : in_view, {.now = now, .text = end_.reason()});
 }
 
 Change Changes::next_difference() {
@@ -268,12 +278,13 @@ void Changes::fall_short(const Cause& cause) {
   release_the_leaving(cause);
 }
 
-// Lets leaving members go while nobody is joining. They would wait for ever for somebody to take their part
-// over. While members work, those are let go only if all drain: no other member is kept from its steps then.
-void Changes::release_the_leaving(const Cause&) {
-  if (phase_ == Phase::kSettled && !all_drain(run_)) return;
-  const auto joins = [](const auto& one) { return one.second.record.state() == membership::JOINING; };
-  if (std::any_of(run_.members.begin(), run_.members.end(), joins)) return;
+// Lets leaving members go while nobody is joining, or for too long. They would wait for ever for somebody to
+// take their part over. While members work, those are let go only if all drain: no other member is kept from
+// its steps then.
+void Changes::release_the_leaving(const Cause& cause) {
+  if (!any_is(run_, membership::DRAINING) || (phase_ == Phase::kSettled && !all_drain(run_)))
+    return release_clock_.end();
+  if (!release_clock_.may_go(any_is(run_, membership::JOINING), cause.now)) return;
   for (const auto& [node, member] : run_.members) {
     if (member.record.state() != membership::DRAINING) continue;
     reach(ControlProbe::kReleased);
@@ -301,7 +312,8 @@ void Changes::decide(const Cause& cause) {
   if (change_wanted_) advance(Event::kWaited, {.now = now});
 }
 
-// In a run that is to end all keep what they hold, if they can: nothing needs to move before it is saved.
+// In a run that is to end all keep what they hold, if they can: nothing needs to move before it is saved. If
+// a part is lost, nobody goes on: each saves what it holds, which may be whole with files of the dead.
 void Changes::place(Instant now) {
   const bool stays = end_.waits() && holders_rest(run_, reports_);
   const auto placed =
@@ -316,7 +328,7 @@ void Changes::place(Instant now) {
     contradicting_ = {*odd};
   } else if (announced && placed->change == placement::Change::kNone) {
     advance(Event::kUnchanged, {.now = now});
-  } else {
+  } else if (!end_.waits() || !loses_a_part(at_rest(), placed->placement)) {
     advance(Event::kPlaced, {.now = now, .placed = &placed->placement});
   }
 }
@@ -429,6 +441,7 @@ void Changes::tell_stop(const LedMember& member) {
 
 void Changes::tick(Instant now) {
   if (next_look_ && *next_look_ <= now) look_whether_it_waits(now);
+  if (release_clock_.take_due(now)) advance(Event::kNobodyReady, {.now = now});
   if (end_.due(now)) advance(Event::kStopDue, {.now = now, .text = end_.reason()});
   if (!next_rebalance_ || *next_rebalance_ > now) return;
   next_rebalance_ = now + kRebalanceEvery;
@@ -436,6 +449,7 @@ void Changes::tick(Instant now) {
 }
 
 void Changes::beats(const LedMember& member, const membership::Beat& said, Instant now) {
+  if (!guarded(Defect::kFreezeTimeFences)) return;
   rest_clock_.beat(NodeId(member.record.node()), said.epoch() == run_.view.epoch().value, said.work_ms(),
                    now);
 }
@@ -443,11 +457,7 @@ void Changes::beats(const LedMember& member, const membership::Beat& said, Insta
 std::set<NodeId> Changes::take_restless(const RestClock::Hearing& hearing, Instant now) {
   const auto next = rest_clock_.next_look();
   if (!next || *next > now) return {};
-  std::set<NodeId> awaited;
-  for (const auto& [node, record] : run_.view.members()) {
-    if (!reports_.contains(node)) awaited.insert(node);
-  }
-  RestClock::Late late = rest_clock_.late(awaited, hearing, now);
+  RestClock::Late late = rest_clock_.late(without_report(run_, reports_), hearing, now);
   if (late.nodes.empty()) return {};
   const bool spared = !go_on_without(late.nodes, at_rest(), options_.placement, now);
   if (spared) reach(ControlProbe::kRestlessSpared);
@@ -457,11 +467,8 @@ std::set<NodeId> Changes::take_restless(const RestClock::Hearing& hearing, Insta
 }
 
 std::optional<Instant> Changes::next_wakeup() const {
-  std::optional<Instant> wake;
-  for (const auto& due : {next_rebalance_, next_look_, rest_clock_.next_look(), end_.next_wakeup()}) {
-    wake = sooner(wake, due);
-  }
-  return wake;
+  const auto clocks = sooner(rest_clock_.next_look(), release_clock_.next_look());
+  return sooner(sooner(next_rebalance_, next_look_), sooner(clocks, end_.next_wakeup()));
 }
 
 }  // namespace gossamer::cluster

@@ -29,6 +29,7 @@
 #include "cluster/control/run_placement.h"
 #include "cluster/control/workload.h"
 #include "cluster/membership/fenced_incarnations.h"
+#include "cluster/membership/release_clock.h"
 #include "cluster/membership/rest_clock.h"
 #include "cluster/membership/run_end.h"
 #include "cluster/placement/placement.h"
@@ -50,6 +51,7 @@ enum class ChangesEvent {
   kWanted,
   kWaited,
   kFenced,
+  kDiedAtEnd,
   kJoiningFenced,
   kRebalanceDue,
   kPays,
@@ -60,6 +62,7 @@ enum class ChangesEvent {
   kPlaced,
   kHere,
   kIntroduced,
+  kNobodyReady,
   kStop,
   kStopFound,
   kStopDue,
@@ -95,13 +98,12 @@ class Changes {
   void say_placement(const LedMember& member);
 
   // Members are fenced together: reserve_epoch() if one serves or drains, gone() for each, and fenced() once.
-  enum class Fenced { kInView, kJoining };  // kInView: one of them serves or drains
+  enum class Fenced { kInView, kLeft, kJoining };  // kInView: one of them serves or drains; kLeft: in order
   void reserve_epoch();
   void gone(net::PeerId peer);
   void fenced(Fenced where, Instant now);
 
   void want_change(Instant now);  // as soon as it may be
-
   void stop(const std::string& reason, Instant now);
   // Likewise, while a member of the view is not heard: it may be dead.
   void stop_unheard(const std::string& reason, Instant now);
@@ -200,6 +202,7 @@ class Changes {
   std::optional<Instant> next_rebalance_;
   std::optional<Instant> next_look_;  // whether the first view still waits for others
   RestClock rest_clock_;
+  ReleaseClock release_clock_;
 };
 
 }  // namespace gossamer::cluster

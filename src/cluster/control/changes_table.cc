@@ -21,6 +21,7 @@ std::string_view words_of(ChangesEvent event) {
       return "a member says `Ready` or `Drain`, or has lost messages of another; a node outside is expelled";
     case Event::kWaited: return "a change was wanted while members came to rest";
     case Event::kFenced: return "a member of the view is fenced";
+    case Event::kDiedAtEnd: return "a member of the view is fenced that has not left";
     case Event::kJoiningFenced: return "joining members alone are fenced";
     case Event::kRebalanceDue: return "a rebalancing is due";
     case Event::kPays: return "another placement pays";
@@ -31,10 +32,12 @@ std::string_view words_of(ChangesEvent event) {
     case Event::kPlaced: return "every thing has a holder";
     case Event::kHere: return "a member says `Here`";
     case Event::kIntroduced: return "a member that said `Here` was introduced to the others";
+    case Event::kNobodyReady:
+      return "for 10 s nobody that joins was ready to take over what draining members hold";
     case Event::kStop: return "the run is told to end, or its engine has failed";
     case Event::kStopUnheard: return "the run is told to end, and a member of the view is not heard";
     case Event::kStopFound: return "the store says that the run ends";
-    case Event::kStopDue: return "the change ended before a run that is to end, or lasts for five minutes";
+    case Event::kStopDue: return "the change ended before a run that is to end, or lasts for eleven minutes";
   }
   return "";
 }
@@ -59,14 +62,14 @@ struct Changes::Table {
   static constexpr Action kKeepReport{&Changes::keep_report, "keep the report"};
   static constexpr Action kDecide{&Changes::decide, "place all things"};
   static constexpr Action kFallShort{&Changes::fall_short,
-                                     "send `Released` to draining members, if none joins"};
+                                     "send `Released` to draining members, if none joins or 10 s are over"};
   static constexpr Action kGoOn{&Changes::go_on, "none"};
   static constexpr Action kInstall{&Changes::install,
                                    "let the engine decide, persist placement and decision, send `Install`"};
-  static constexpr Action kReleaseTheLeaving{&Changes::release_the_leaving,
-                                             "send `Released` to draining members, if none joins"};
-  static constexpr Action kReleaseTheLast{&Changes::release_the_leaving,
-                                          "send `Released`, if all members drain and none joins"};
+  static constexpr Action kReleaseTheLeaving{
+      &Changes::release_the_leaving, "send `Released` to draining members, if none joins or 10 s are over"};
+  static constexpr Action kReleaseTheLast{
+      &Changes::release_the_leaving, "send `Released`, if all members drain and none joins or 10 s are over"};
   static constexpr Action kRebalance{&Changes::rebalance, "look for a better placement"};
   static constexpr Action kInstallAgain{&Changes::install_again,
                                         "send the last `Install`, if the member lacks it"};
@@ -83,7 +86,7 @@ struct Changes::Table {
   static constexpr Phase kShort = Phase::kShort;
   static constexpr Phase kStopping = Phase::kStopping;
 
-  static constexpr std::array<Transition, 32> kRows{{
+  static constexpr std::array<Transition, 35> kRows{{
       {kSettled, Event::kTakenUp, kFreezing, kBeginChange, "members may know of that epoch"},
       {kSettled, Event::kWanted, kFreezing, kBeginChange, "nothing else is under way"},
       {kSettled, Event::kWaited, kFreezing, kBeginChange, "its turn has come"},
@@ -94,6 +97,7 @@ struct Changes::Table {
       {kSettled, Event::kJoiningFenced, kSettled, kReleaseTheLast,
        "draining members wait for nobody any more"},
       {kSettled, Event::kIntroduced, kSettled, kReleaseTheLast, "a link may have lost it"},
+      {kSettled, Event::kNobodyReady, kSettled, kReleaseTheLast, "a member that joins may never be ready"},
       {kSettled, Event::kStop, kStopping, kEndRun, "the next coordinator must know"},
       {kSettled, Event::kStopUnheard, kSettled, kEndOnceInstalled,
        "it is fenced or heard within seconds; if it is dead, others have to take its things over first"},
@@ -114,9 +118,12 @@ struct Changes::Table {
       {kShort, Event::kJoiningFenced, kShort, kReleaseTheLeaving,
        "draining members wait for nobody any more"},
       {kShort, Event::kIntroduced, kShort, kReleaseTheLeaving, "a link may have lost it"},
+      {kShort, Event::kNobodyReady, kShort, kReleaseTheLeaving, "a member that joins may never be ready"},
       {kShort, Event::kStop, kFreezing, kEndAfterChange, "members at rest may be a step apart"},
       {kShort, Event::kStopDue, kStopping, kEndRun, "there is no more to be had"},
-      {kStopping, Event::kWanted, kStopping, kLetWait, "the view changes no more"},
+      {kStopping, Event::kWanted, kStopping, kLetWait, "the view changes no more for it"},
+      {kStopping, Event::kDiedAtEnd, kFreezing, kEndAfterChange,
+       "the others take its things over, and save one more step with them"},
       {kStopping, Event::kHere, kStopping, kInstallAgain, "a link may have lost it"},
       {kStopping, Event::kIntroduced, kStopping, kSayStop, "a link may have lost it"},
   }};

@@ -253,6 +253,32 @@ TEST_F(ChangesTest, TheLastWaitForWhoJoins) {
   }
 }
 
+// Claim: members that all drain wait ten seconds for one that joins, whichever that is. Then they are
+// released, once.
+TEST_F(ChangesTest, TheLastWaitTenSeconds) {
+  LedMember& last = come(10);
+  changes_.ready(last, {});
+  EXPECT_TRUE(rest(last));
+  LedMember& joins = come(11);
+  changes_.drain(last, {});
+  EXPECT_TRUE(rest(last));
+  around_.store();
+  EXPECT_EQ(around_.said(ToMember::kReleased), 0);
+  EXPECT_LE(changes_.next_wakeup(), at(10));
+  changes_.tick(at(9));
+  const net::PeerId gone = peer_of(joins.record);
+  come(12);
+  around_.run.members.erase(gone.node);
+  changes_.gone(gone);
+  changes_.fenced(Changes::Fenced::kJoining, at(9.5));
+  around_.store();
+  EXPECT_EQ(around_.said(ToMember::kReleased), 0) << "another one joins";
+  changes_.tick(at(10));
+  changes_.tick(at(10.1));
+  around_.store();
+  EXPECT_EQ(around_.said(ToMember::kReleased), 1);
+}
+
 // Claim: another coordinator releases the last members again, as the word of the one before may not have
 // left.
 TEST_F(ChangesTest, TheLastAreReleasedAgain) {
@@ -291,16 +317,16 @@ TEST_F(ChangesTest, AnEndWaitsForTheInstall) {
   EXPECT_EQ(around_.said(ToMember::kStop), 3);
 }
 
-// Claim: the end of a run waits for a change for five minutes at most.
+// Claim: the end of a run waits for a change for eleven minutes at most.
 TEST_F(ChangesTest, AnEndDoesNotWaitForEver) {
   one_of_two_rests();
   changes_.stop("enough", at(10));
-  changes_.tick(at(309));
+  changes_.tick(at(669));
   EXPECT_EQ(changes_.phase(), Phase::kFreezing);
-  changes_.tick(at(310));
+  changes_.tick(at(670));
   EXPECT_EQ(changes_.phase(), Phase::kStopping);
-  EXPECT_FALSE(changes_.take_stop_end(at(909)));
-  EXPECT_TRUE(changes_.take_stop_end(at(910)));
+  EXPECT_FALSE(changes_.take_stop_end(at(1269)));
+  EXPECT_TRUE(changes_.take_stop_end(at(1270)));
 }
 
 // Claim: the next coordinator goes on with a change, too, before it tells members of the end.
@@ -345,6 +371,41 @@ TEST_F(ChangesTest, AnEndWhileSomethingIsMissing) {
   EXPECT_EQ(changes_.phase(), Phase::kStopping);
   EXPECT_GT(around_.run.installed.epoch(), before);
   EXPECT_EQ(around_.run.holdings, held);
+}
+
+// Claim: a member that leaves in order while a run ends changes nothing. One that dies has its things given
+// to the others first, and these are told of the end once more.
+TEST_F(ChangesTest, ADeathAtTheEnd) {
+  LedMember& first = come(10);
+  for (LedMember* const member : {&first, &come(11), &come(12)}) {
+    changes_.ready(*member, {});
+    for (const auto& [node, record] : std::map(around_.run.view.members()))
+      EXPECT_TRUE(rest(around_.run.members.at(node), around_.run.installed.epoch()));
+  }
+  changes_.stop("enough", {});
+  around_.store();
+  EXPECT_EQ(around_.said(ToMember::kStop), 3);
+  const auto fence = [&](std::uint64_t node, Changes::Fenced how) {
+    const net::PeerId peer = peer_of(around_.run.members.at(NodeId(node)).record);
+    changes_.reserve_epoch();
+    around_.run.members.erase(peer.node);
+    changes_.gone(peer);
+    changes_.fenced(how, {});
+    around_.store();
+  };
+  fence(12, Changes::Fenced::kLeft);
+  EXPECT_EQ(changes_.phase(), Phase::kStopping);
+  fence(11, Changes::Fenced::kInView);
+  EXPECT_EQ(changes_.phase(), Phase::kFreezing);
+  EXPECT_TRUE(changes_.ending());
+  EXPECT_FALSE(changes_.take_stop_end(at(659)));
+  EXPECT_TRUE(rest(first, around_.run.installed.epoch()));
+  around_.store();
+  EXPECT_EQ(changes_.phase(), Phase::kStopping);
+  EXPECT_EQ(changes_.stop_asked().reason(), "enough");
+  EXPECT_EQ(around_.run.installed.epoch(), around_.run.view.epoch().value);
+  for (const auto& [thing, node] : around_.run.holdings) EXPECT_EQ(node, NodeId(10));
+  EXPECT_EQ(around_.said(ToMember::kStop), 4);
 }
 
 // Claim: the view of a run that ends changes no more, and every member is asked to leave.

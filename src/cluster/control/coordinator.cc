@@ -125,6 +125,19 @@ bool Coordinator::all_heard(Instant now) const {
   });
 }
 
+std::string Coordinator::shortage(Instant now) const {
+  if (!changes_.ending() || phase() == Phase::kStopping) return changes_.shortage();
+  std::string silent;
+  for (const auto& [node, member] : run_.members) {
+    const bool serves = member.record.state() != membership::JOINING;
+    if (serves && !Watch::is_heard(member, now))
+      silent += fmt::format("{}{}", silent.empty() ? "" : ", ", node.value);
+  }
+  if (silent.empty()) return changes_.shortage();
+  return fmt::format("the run ends once node {} is heard, after ten minutes of silence at the latest",
+                     silent);
+}
+
 bool Coordinator::stopped() const {
   return phase() == Phase::kStopping && run_.members.empty() && !outbox_.waiting() && !last_word_;
 }
@@ -189,6 +202,8 @@ void Coordinator::blame(net::PeerId peer, const Error& error, Instant now) {
 void Coordinator::on_message(net::PeerId from, const net::Message& message, Instant now) {
   LedMember* member = find(from);
   if (member == nullptr) return reach(ControlProbe::kFormerLife);  // or gone already
+  if (!member->words.take(net::counted_bytes(message), now))
+    return fence(from.node, "it says more than a member has to say", now);
   const auto said = unpack_to_coordinator(message);
   if (!said.ok()) {
     reach(ControlProbe::kMalformed);
@@ -309,7 +324,7 @@ void Coordinator::accuse(NodeId by, const membership::Beat& said, Instant now) {
     outbox_.note("accused", peer, fmt::format("{} says: {}", certificate_name(by), rule));
   }
   if (said.broke().empty()) return;
-  if (const auto verdict = watch_.guilty(now)) {
+  if (const auto verdict = watch_.guilty()) {
     reach(ControlProbe::kGuilty);
     fence(verdict->node, fmt::format("it broke a rule, as others say: {}", verdict->rule), now);
   }
@@ -325,6 +340,10 @@ void Coordinator::leave(LedMember& member, const membership::Leave& said, Instan
 void Coordinator::frozen(LedMember& member, const membership::Frozen& said, Instant now) {
   const net::PeerId peer = peer_of(member.record);
   if (!changes_.awaits(peer, said)) return;
+  // A member says each copy once, and has heard of no other epochs than those that were installed.
+  if (said.installed() > run_.installed.epoch() ||
+      static_cast<std::size_t>(said.copies_size()) > workload_.things().size())
+    return fence(peer.node, "it says at rest what no member can say", now);
   if (!workload_.readable(said.report())) return fence(peer.node, "its report cannot be read", now);
   if (!applied(member, said.progress(), now)) return;
   books_.forget_others(peer.incarnation, said.progress());
@@ -343,9 +362,11 @@ void Coordinator::fence_all(const std::vector<NodeId>& nodes, std::string_view w
   const bool in_view = std::any_of(nodes.begin(), nodes.end(), [this](NodeId node) {
     return run_.members.at(node).record.state() != membership::JOINING;
   });
+  const bool left = std::ranges::all_of(nodes, [this](NodeId node) { return run_.members.at(node).leaves; });
   if (in_view) changes_.reserve_epoch();
   for (const NodeId node : nodes) bury(node, why, now);
-  changes_.fenced(in_view ? Changes::Fenced::kInView : Changes::Fenced::kJoining, now);
+  const auto in_which = left ? Changes::Fenced::kLeft : Changes::Fenced::kInView;
+  changes_.fenced(in_view ? in_which : Changes::Fenced::kJoining, now);
 }
 
 void Coordinator::fence_contradicting(Instant now) {
@@ -366,15 +387,19 @@ void Coordinator::bury(NodeId node, std::string_view why, Instant now) {
   // While the store is away no node hears of the life that it asked for, and asks again. Such a life never
   // came.
   arrivals_.gone(node, found->second.here ? found->second.began : std::nullopt, now);
+  const bool introduced = found->second.here && found->second.record.state() == membership::JOINING;
   run_.members.erase(found);
   changes_.gone(peer);
+  if (introduced) outbox_.withdraw(peer);
   books_.free_everything_of(peer.incarnation);
   outbox_.refuse(peer);
 }
 
 void Coordinator::tick(Instant now) {
   outbox_.set_now(now);
-  const Duration patience = changes_.ending() ? kEndingPatience : options_.patience;
+  // Members that were told save on their own disks. Others may have newer steps than any disk.
+  const Patience patience{.elsewhere = phase() == Phase::kStopping ? kEndingPatience : options_.patience,
+                          .here = changes_.ending() ? kEndingPatience : options_.patience};
   for (const Fencing& one : watch_.due(patience, now)) fence_all(one.nodes, one.why, now);
   books_.tick(now);
   let_serve(now);
@@ -383,18 +408,30 @@ void Coordinator::tick(Instant now) {
       .hears = [&](NodeId node) { return Watch::is_heard(run_.members.at(node), now); },
       .cut_off = watch_.alone_since(now).has_value()};
   const std::set<NodeId> restless = changes_.take_restless(hearing, now);
-  fence_all({restless.begin(), restless.end()}, "it did not come to rest in time", now);
+  fence_all({restless.begin(), restless.end()}, kRestless, now);
   fence_contradicting(now);
   if (last_word_ && *last_word_ <= now) last_word_.reset();
-  if (changes_.take_stop_end(now)) {
+  if (changes_.take_stop_end(now) || joining_ones_stay(now)) {
     std::vector<NodeId> all;
     for (const auto& [node, member] : run_.members) all.push_back(node);
     fence_all(all, "it did not leave in time", now);
   }
 }
 
+// Whether the run ends, and for too long nobody has been left but members that join. These have nothing to
+// save.
+bool Coordinator::joining_ones_stay(Instant now) {
+  const bool others = any_is(run_, membership::SERVING) || any_is(run_, membership::DRAINING);
+  if (phase() != Phase::kStopping || others || run_.members.empty()) {
+    joining_leave_until_.reset();
+  } else if (!joining_leave_until_) {
+    joining_leave_until_ = now + kJoiningLeaveTime;
+  }
+  return joining_leave_until_ && *joining_leave_until_ <= now;
+}
+
 std::optional<Instant> Coordinator::next_wakeup() const {
-  std::optional<Instant> wake = sooner(last_word_, arrivals_.next_wakeup());
+  std::optional<Instant> wake = sooner(sooner(last_word_, joining_leave_until_), arrivals_.next_wakeup());
   for (const auto& due : {watch_.next_wakeup(), books_.next_wakeup(), changes_.next_wakeup()}) {
     wake = sooner(wake, due);
   }

@@ -58,13 +58,16 @@ class Coordinator {
   using Answer = std::function<void(Result<std::string>)>;
 
   static constexpr Duration kStopTime = RunEnd::kLeaveTime;
+  // Members that join have so long to leave, once all others have left. They have nothing to save.
+  static constexpr Duration kJoiningLeaveTime{10'000'000'000};
   static constexpr Duration kLastWord{
       5'000'000'000};  // a member fenced while the run ends may ask for so long how it ended
-  // While the run ends, nobody takes over from a silent member. What it has saved is on its disk.
+  // A silent member that was told that the run ends saves on its own disk, and brings that to the next fleet.
   static constexpr Duration kEndingPatience{20'000'000'000};
   static constexpr std::size_t kMostNames = 100'000;  // nodes that a beat may name
   static constexpr std::string_view kUnreachable =
-      "it and others cannot reach each other";  // why one is lost
+      "it and others cannot reach each other";                                      // why one is lost
+  static constexpr std::string_view kRestless = "it did not come to rest in time";  // likewise
 
   Coordinator(Options options, Records records, Workload& workload, net::Links& links, Instant now);
 
@@ -116,8 +119,11 @@ class Coordinator {
   [[nodiscard]] std::vector<RunEvent> take_events() { return outbox_.take_events(); }
 
   [[nodiscard]] Phase phase() const { return changes_.phase(); }
-  // In kShort: what is missing.
-  [[nodiscard]] const std::string& shortage() const { return changes_.shortage(); }
+  // What it waits for, for people: in kShort what is missing, and before the end of the run which members are
+  // not heard.
+  [[nodiscard]] std::string shortage(Instant now) const;
+  // Whether the run is told to end. Members may not know yet.
+  [[nodiscard]] bool ending() const { return changes_.ending(); }
   // Everybody has left, and members fenced meanwhile have had time to ask.
   [[nodiscard]] bool stopped() const;
   // Since when it hears no member elsewhere, though there are some.
@@ -140,6 +146,7 @@ class Coordinator {
  private:
   // Whether all members of the view are there.
   [[nodiscard]] bool all_heard(Instant now) const;
+  [[nodiscard]] bool joining_ones_stay(Instant now);
   [[nodiscard]] Leadership leadership() { return {options_, workload_, run_, outbox_}; }
   [[nodiscard]] LedMember* find(net::PeerId peer);
   void on_message(net::PeerId from, const net::Message& message, Instant now);
@@ -173,6 +180,7 @@ class Coordinator {
   Books books_;
   Changes changes_;
   Arrivals arrivals_;
+  std::optional<Instant> joining_leave_until_;
   std::optional<Instant> last_word_;  // until then it answers members that were fenced while the run ends
 };
 

@@ -41,6 +41,15 @@ void CoordinatorOutbox::introduce(const LedMember& joins, const LedMember& to) {
   tell(to, std::move(message));
 }
 
+void CoordinatorOutbox::withdraw(net::PeerId joined) {
+  ToMember message;
+  message.mutable_gone()->set_node(joined.node.value);
+  message.mutable_gone()->set_incarnation(joined.incarnation.value);
+  for (const auto& [node, member] : run_.members) {
+    if (member.here) tell(member, message);
+  }
+}
+
 void CoordinatorOutbox::view_changed(const membership::Change& change) {
   set_serving(peers_of(run_.view));
   for (const membership::MemberRecord& changed : change.members()) {

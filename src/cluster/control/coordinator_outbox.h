@@ -44,6 +44,9 @@ class CoordinatorOutbox {
   // Nothing happens if neither has come, or none joins. A joining member is told only of those to which it is
   // to open the link. It learns of the others with the view in which it serves.
   void introduce(const LedMember& joins, const LedMember& to);
+  // A joining member, to which the others were introduced, is fenced: they hear of it at once. Called once
+  // the members of the run are without it.
+  void withdraw(net::PeerId joined);
   // The view has changed by this. The members whose state has changed are told of all that join.
   void view_changed(const membership::Change& change);
   // The members that serve have changed.

@@ -121,6 +121,7 @@ std::optional<Instant> CoordinatorProcess::lead_ends() const {
 void CoordinatorProcess::resign_if_alone(Instant now) {
   if (coordinator_ == nullptr || !options_.lead_time || options_.coordinator.coordinators.size() < 2) return;
   if (coordinator_->phase() == Coordinator::Phase::kStopping) return;
+  if (!options_.coordinator.guarded(Defect::kNeverResigns)) return;
   const auto since = coordinator_->alone_since(now);
   if (!since) {
     alone_for_ = kAloneFor;
@@ -259,15 +260,16 @@ void CoordinatorProcess::on_done(const Result<void>& answer, Instant now) {
 void CoordinatorProcess::start_leading(Instant now) {
   stage_ = Stage::kLeading;
   links_ = std::make_unique<net::Links>(
-      network_, net::Links::Options{.run = options_.coordinator.run,
-                                    .self = {kCoordinatorNode, Incarnation(records_.lead.incarnation())},
-                                    .program = options_.program,
-                                    .seed = options_.seed,
-                                    .channels = net::channel_rules(),
-                                    .coordinator = kCoordinatorNode,
-                                    .relays = true,
-                                    .probes = options_.link_probes,
-                                    .silence = silence_by(options_.coordinator.defect)});
+      network_,
+      net::Links::Options{.run = options_.coordinator.run,
+                          .self = {kCoordinatorNode, Incarnation(records_.lead.incarnation())},
+                          .program = options_.program,
+                          .seed = options_.seed,
+                          .channels = options_.others ? net::channel_rules() : net::rules_of_membership(),
+                          .coordinator = kCoordinatorNode,
+                          .relays = true,
+                          .probes = options_.link_probes,
+                          .silence = silence_by(options_.coordinator.defect)});
   Coordinator::Options options = options_.coordinator;
   options.generation = generation_;
   coordinator_ =

@@ -396,6 +396,31 @@ TEST_F(CoordinatorTest, WhoContradictsTheOthersIsFenced) {
   EXPECT_FALSE(coordinator_->failure());
 }
 
+// Claim: a member that says at rest that it knows an epoch to come, or that it has more copies than there are
+// things, is fenced before the workload sees its report.
+TEST_F(CoordinatorTest, WhoSaysWhatNoMemberCanSayIsFenced) {
+  const net::PeerId one = begin(10);
+  const net::PeerId two = begin(11);
+  serve(one);
+  serve(two);
+  const Epoch before = coordinator_->installed();
+  for (const bool copies : {false, true}) {
+    const net::PeerId liar = begin(12 + static_cast<std::uint64_t>(copies));
+    say(liar, [](auto& said) { said.mutable_ready(); });
+    say(liar, [&](auto& said) {
+      membership::Frozen& frozen = *said.mutable_frozen();
+      frozen.set_epoch(coordinator_->view().epoch().value);
+      frozen.set_installed(copies ? before.value : before.value + 1);
+      for (std::uint64_t i = 0; copies && i <= workload_.things().size(); ++i) frozen.add_copies(i);
+    });
+    EXPECT_TRUE(coordinator_->fenced().contains(liar.incarnation)) << copies;
+    rest();
+  }
+  EXPECT_GT(coordinator_->installed(), before);
+  EXPECT_EQ(coordinator_->view().members().size(), 2U);
+  EXPECT_FALSE(coordinator_->failure());
+}
+
 // Claim: a member that reports so much that the decision cannot be kept is fenced before anything is decided.
 // If the reports are alike, the run ends, and says why.
 TEST_F(CoordinatorTest, WhoReportsTooMuchIsFenced) {
@@ -449,6 +474,24 @@ TEST_F(CoordinatorTest, FencesWhoAsksTooMuch) {
   ask(asks);
   EXPECT_FALSE(coordinator_->lives(asks));
   ask(other);
+  EXPECT_TRUE(coordinator_->lives(other));
+}
+
+// Claim: a member that says more than members have to say is fenced at once, whatever it says. A word that is
+// large counts for many. The others notice nothing.
+TEST_F(CoordinatorTest, FencesWhoSaysTooMuch) {
+  const net::PeerId other = begin(12);
+  for (const std::size_t report : {std::size_t{0}, std::size_t{64} << 10}) {
+    const net::PeerId says = begin(report == 0 ? 10 : 11);
+    const double cost = 1 + static_cast<double>(report) / WordBudget::kBytes;
+    int said = 0;
+    while (coordinator_->lives(says) && said < 2 * static_cast<int>(WordBudget::kAtOnce)) {
+      say(says, [&](auto& word) { word.mutable_frozen()->set_report(std::string(report, 'x')); });
+      ++said;
+    }
+    EXPECT_GT(said, WordBudget::kAtOnce / cost * 0.8);
+    EXPECT_LT(said, WordBudget::kAtOnce / cost + 1);
+  }
   EXPECT_TRUE(coordinator_->lives(other));
 }
 

@@ -33,6 +33,12 @@ enum class Defect {
   kKeptClaims,          // fencing a member frees none of its claims
   kClaimsOfAnybody,     // a member that does not serve may claim and commit
   kSilenceOfLink,       // a lane counts as heard while the other lane of its link is
+  kKeptLeases,          // fencing a member frees none of its leases
+  kSilenceFences,       // a silent member is fenced though nobody is heard that could take over
+  kNoWitness,           // a silent member is fenced though others hear it
+  kFreezeTimeFences,    // a member is late at rest though its engine works
+  kNeverResigns,        // a leader that hears nobody stays, though another one stands by
+  kNoOtherWay,          // a broken pair of members does not try the coordinator's relay
 };
 
 struct DefectName {
@@ -41,7 +47,7 @@ struct DefectName {
   std::string_view sentence;
 };
 
-inline constexpr std::array<DefectName, 21> kDefects{{
+inline constexpr std::array<DefectName, 27> kDefects{{
     {Defect::kNoFencing, "no-fencing", "the dead leave the view, but what they say still counts"},
     {Defect::kReplyBeforePersist, "reply-before-persist", "answers do not wait for the store"},
     {Defect::kLostLedgerWrite, "lost-ledger-write", "granted claims are not written"},
@@ -65,6 +71,14 @@ inline constexpr std::array<DefectName, 21> kDefects{{
     {Defect::kKeptClaims, "kept-claims", "fencing a member frees none of its claims"},
     {Defect::kClaimsOfAnybody, "claims-of-anybody", "a member that does not serve may claim and commit"},
     {Defect::kSilenceOfLink, "silence-of-link", "a lane counts as heard while the other of its link is"},
+    {Defect::kKeptLeases, "kept-leases", "fencing a member frees none of its leases"},
+    {Defect::kSilenceFences, "silence-fences",
+     "silence alone fences: nobody need be left to take over, and nobody is asked"},
+    {Defect::kNoWitness, "no-witness", "that others hear a silent member does not count"},
+    {Defect::kFreezeTimeFences, "freeze-time-fences",
+     "who does not rest in the freeze time is late, though its engine works"},
+    {Defect::kNeverResigns, "never-resigns", "a leader that hears nobody stays, though another stands by"},
+    {Defect::kNoOtherWay, "no-other-way", "a broken pair does not try the coordinator's relay"},
 }};
 
 // None for an unknown name.

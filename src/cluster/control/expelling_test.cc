@@ -222,6 +222,38 @@ TEST(ExpelledByMembers, AllLivesAreRefused) {
   EXPECT_FALSE(guest.refuses({NodeId(8), Incarnation(3)}, {}));
 }
 
+// Claim: a joining life that the coordinator has fenced is refused at once, without another view, and older
+// lives of its node with it. Its next life is taken once the member is told of it. A life in the view is not
+// touched: the next view says what becomes of it.
+TEST(ExpelledByMembers, LivesThatAreGone) {
+  constexpr net::PeerId kSelf{NodeId(2), Incarnation(10)};
+  constexpr net::PeerId kJoins{NodeId(9), Incarnation(12)};
+  constexpr net::PeerId kServes{NodeId(8), Incarnation(11)};
+  Guest guest(kSelf);
+  View view;
+  MemberLinks peers({.self = kSelf}, view, guest.links);
+  membership::Change change;
+  change.set_epoch(1);
+  *change.add_members() = Guest::record(kServes);
+  ASSERT_TRUE(view.apply(change).ok());
+  peers.view_changed({});
+  guest.tell(peers, kJoins);
+  EXPECT_FALSE(guest.refuses(kJoins, {}));
+  EXPECT_TRUE(guest.links.linked(kJoins.node));
+  EXPECT_TRUE(peers.gone(kJoins, {}));
+  EXPECT_FALSE(guest.links.linked(kJoins.node)) << "it is served no more";
+  EXPECT_TRUE(guest.refuses(kJoins, {}));
+  EXPECT_FALSE(peers.gone(kServes, {}));
+  EXPECT_FALSE(guest.refuses(kServes, {}));
+  EXPECT_FALSE(peers.gone(kSelf, {}));
+  EXPECT_FALSE(peers.gone(kLead, {}));
+  EXPECT_FALSE(guest.refuses(kLead, {}));
+  constexpr net::PeerId kNext{NodeId(9), Incarnation(13)};
+  guest.tell(peers, kNext);
+  EXPECT_FALSE(guest.refuses(kNext, {}));
+  EXPECT_TRUE(guest.refuses(kJoins, {}));
+}
+
 // Claim: a member takes a life of which the coordinator has told it, as one that joins or in the view, and no
 // other life of that node, younger or older. Lives of the coordinator need not be told. From the first moment
 // on nobody is taken at his word.

@@ -3,7 +3,11 @@
 // Nodes that join together, as a coordinator alone sees them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "cluster/control/test_coordinator.h"
@@ -36,6 +40,100 @@ TEST_F(JoiningTogether, ChangesTheViewOnce) {
   serve(late);
   EXPECT_EQ(coordinator_->view().epoch(), Epoch(before.value + 2));
   EXPECT_EQ(coordinator_->phase(), Coordinator::Phase::kSettled);
+}
+
+// Claim: a joining life that has said Here, and makes no sign of life, is let go. One that beats stays, also
+// without ever being ready.
+TEST_F(JoiningTogether, WhoMakesNoSignOfLifeIsLetGo) {
+  for (std::uint64_t node = 10; node < 12; ++node) serve(begin(node));
+  const net::PeerId beats = begin(20);
+  const net::PeerId silent = begin(21);
+  for (int i = 0; i < 600; ++i) {
+    live(0.5);
+    say(beats, [](auto& said) { said.mutable_beat(); });
+    EXPECT_TRUE(coordinator_->lives(silent) || i > 2);
+    EXPECT_FALSE(coordinator_->lives(silent) && i > 10) << i;
+  }
+  EXPECT_TRUE(coordinator_->lives(beats));
+}
+
+// Claim: a life that beats and is never ready keeps nobody from anything. A member that is ready serves
+// within a second, and a member that dies is taken out. Members that all drain are released within ten
+// seconds. So the end comes soon after they have left.
+TEST_F(JoiningTogether, WhoIsNeverReadyCostsNothing) {
+  std::vector<net::PeerId> never;
+  const auto pass = [&](double seconds) {
+    for (double past = 0; past < seconds; past += 0.5) {
+      live(0.5);
+      for (const net::PeerId peer : never) say(peer, [](auto& said) { said.mutable_beat(); });
+    }
+  };
+  const auto released = [&] {
+    return std::ranges::count_if(said_.all, [](const auto& one) { return one.second.has_released(); });
+  };
+  const net::PeerId first = begin(10);
+  serve(first);
+  serve(begin(11));
+  for (std::uint64_t node = 30; node < 36; ++node) never.push_back(begin(node));
+  pass(300);
+  const net::PeerId third = begin(12);
+  say(third, [](auto& said) { said.mutable_ready(); });
+  pass(1.5);
+  EXPECT_EQ(coordinator_->view().members().size(), 3U);
+  say(third, [](auto& said) { said.mutable_leave(); });
+  pass(1);
+  EXPECT_EQ(coordinator_->view().members().size(), 2U);
+  EXPECT_EQ(coordinator_->phase(), Coordinator::Phase::kSettled);
+  for (const auto& [node, record] : std::map(coordinator_->view().members()))
+    say(peer_of(record), [](auto& said) { said.mutable_drain(); });
+  pass(8);
+  EXPECT_EQ(released(), 0) << "one that joins might be ready";
+  pass(4);
+  EXPECT_EQ(released(), 2);
+  coordinator_->stop("enough", now_);
+  store();
+  for (const auto& [node, record] : std::map(coordinator_->view().members()))
+    say(peer_of(record), [](auto& said) { said.mutable_leave(); });
+  pass(9);
+  EXPECT_FALSE(coordinator_->stopped());
+  EXPECT_TRUE(coordinator_->lives(never.front()));
+  pass(8);
+  EXPECT_TRUE(coordinator_->stopped());
+}
+
+// Claim: all are told at once of a joining life that is fenced, for whatever reason, and that the view does
+// not change. Nobody is told of a life that never came. A life of the view is told by the view alone.
+TEST_F(JoiningTogether, TellsOfJoiningLivesThatAreGone) {
+  const auto told = [&] {
+    std::map<net::PeerId, std::set<std::uint64_t>> all;
+    for (const auto& [to, message] : std::exchange(said_.all, {})) {
+      if (message.has_gone()) all[to].insert(message.gone().incarnation());
+    }
+    return all;
+  };
+  const net::PeerId first = begin(10);
+  serve(first);
+  const net::PeerId second = begin(11);
+  serve(second);
+  const net::PeerId joins = begin(12);
+  const Epoch before = coordinator_->view().epoch();
+  const net::PeerId again = begin(12);
+  EXPECT_EQ(told(), (std::map<net::PeerId, std::set<std::uint64_t>>{{first, {joins.incarnation.value}},
+                                                                    {second, {joins.incarnation.value}}}));
+  coordinator_->blame(again, Error{.what = "it broke a rule"}, now_);
+  store();
+  EXPECT_EQ(told().size(), 2U);
+  EXPECT_EQ(coordinator_->view().epoch(), before);
+  membership::BeginAsk ask;
+  ask.set_run("run");
+  for (int i = 0; i < 2; ++i)
+    coordinator_->begin(NodeId(13), ask.SerializeAsString(), [](const auto&) {}, now_);
+  store();
+  EXPECT_TRUE(told().empty()) << "it never came";
+  coordinator_->blame(second, Error{.what = "it broke a rule"}, now_);
+  store();
+  EXPECT_TRUE(told().empty());
+  EXPECT_GT(coordinator_->view().epoch(), before);
 }
 
 }  // namespace

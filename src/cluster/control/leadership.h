@@ -29,6 +29,7 @@
 #include "cluster/membership/failure_detector.h"
 #include "cluster/membership/fenced_incarnations.h"
 #include "cluster/membership/request_budget.h"
+#include "cluster/membership/word_budget.h"
 #include "cluster/placement/placement.h"
 #include "net/link/peer_id.h"
 
@@ -78,6 +79,7 @@ struct LedMember {
   std::optional<Instant> began;  // this life, if it began with this coordinator
   SmoothedPace pace;
   std::optional<membership::StepFigures> steps;
+  WordBudget words;
 
   // Watch.
   bool here = false;                        // said Here to this coordinator

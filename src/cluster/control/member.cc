@@ -202,6 +202,7 @@ void Member::on_message(const net::Message& message, Instant now) {
       return;
     case ToMember::kReleased: events_.push_back(StopRequested{said->released().reason()}); return;
     case ToMember::kJoining: return peers_.expect(said->joining().member(), now);
+    case ToMember::kGone: return on_gone(said->gone(), now);
     case ToMember::kDoubt: return on_doubt(said->doubt(), now);
     case ToMember::KIND_NOT_SET: break;
   }
@@ -214,6 +215,11 @@ void Member::on_doubt(const membership::Doubt& doubt, Instant now) {
   for (const std::uint64_t node : doubt.nodes()) nodes.insert(NodeId(node));
   peers_.doubt(std::move(nodes));
   say_beat(now);
+}
+
+void Member::on_gone(const membership::Gone& gone, Instant now) {
+  const net::PeerId peer{NodeId(gone.node()), Incarnation(gone.incarnation())};
+  if (peers_.gone(peer, now)) broke_.erase(peer);
 }
 
 void Member::on_change(const membership::Change& change, Instant now) {

@@ -167,6 +167,7 @@ class Member {
   void on_message(const net::Message& message, Instant now);
   void on_change(const membership::Change& change, Instant now);
   void on_doubt(const membership::Doubt& doubt, Instant now);
+  void on_gone(const membership::Gone& gone, Instant now);
   void on_install(const membership::Install& install);
   void on_lease(const membership::LeaseAnswer& said);
   void on_claim(const membership::ClaimAnswer& said);

@@ -72,7 +72,7 @@ void MemberLinks::reroute(Instant now) {
 void MemberLinks::reroute(const membership::MemberRecord& record, host::Lane lane, Instant now) {
   const NodeId node(record.node());
   auto blocked = links_.blocked_since(node, lane, now);
-  if (!blocked || !reaches(own_, record)) return;
+  if (!blocked || !reaches(own_, record) || !guarded(Defect::kNoOtherWay)) return;
   Way& way = ways_.try_emplace({node, lane}, Way{.since = now}).first->second;
   if (lane == host::Lane::kBulk) blocked = std::min(*blocked, left_behind(node, way, now));
   // Each way has its time.
@@ -256,6 +256,16 @@ void MemberLinks::expect(const membership::MemberRecord& record, Instant now) {
   expected_[NodeId(record.node())] = record;
   tell_known();
   connect(now);
+}
+
+bool MemberLinks::gone(net::PeerId peer, Instant now) {
+  if (view_.find(peer) != nullptr || peer == options_.self || peer.node == kCoordinatorNode) return false;
+  net::LinkEvents nobody_asks;
+  if (guarded(Defect::kNoFencing)) links_.fence(peer, now, nobody_asks);
+  const auto of_it = [peer](const auto& one) { return peer_of(one.second) == peer; };
+  std::erase_if(expected_, of_it);
+  tell_known();
+  return true;
 }
 
 void MemberLinks::connect(Instant now) {

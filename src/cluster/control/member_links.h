@@ -75,6 +75,8 @@ class MemberLinks {
   void view_changed(Instant now);
   // The coordinator told of a joining member.
   void expect(const membership::MemberRecord& record, Instant now);
+  // The coordinator has fenced a joining member. It is refused from now on. False: the view has it.
+  bool gone(net::PeerId peer, Instant now);
   // The coordinator is back. Links through it start anew: without it nobody could be reached through it,
   // which says nothing about these members.
   void relay_is_back(Instant now);

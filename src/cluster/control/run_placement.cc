@@ -136,6 +136,11 @@ bool holders_rest(const LedRun& run, const std::map<NodeId, membership::Frozen>&
   });
 }
 
+bool any_is(const LedRun& run, membership::State state) {
+  return std::ranges::any_of(run.members,
+                             [state](const auto& one) { return one.second.record.state() == state; });
+}
+
 bool all_drain(const LedRun& run) {
   return run.installed.epoch() != 0 && !run.view.members().empty() &&
          std::ranges::all_of(run.view.members(),
@@ -182,6 +187,11 @@ Decision decide(const AtRest& rest, const HoldingMap& after) {
                            .got = fmt::format("a decision of {} bytes", decision.bytes.size()),
                            .expected = fmt::format("at most {}", kMaxDecisionBytes),
                            .fix = "resume it with fewer members"}};
+}
+
+bool loses_a_part(const AtRest& rest, const placement::Placement& placed) {
+  const Decision decision = decide(rest, holdings_of(placed));
+  return decision.failure && !decision.bytes.empty();
 }
 
 std::optional<NodeId> says_too_much(const AtRest& rest, const placement::Placement& placed) {

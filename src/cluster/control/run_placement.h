@@ -37,6 +37,8 @@ struct AtRest {
 // A member may report anything, and the decision rests on all reports. If it would be too large to be kept: a
 // member whose report is the largest, and more than twice as large as those of most. It is not believed.
 [[nodiscard]] std::optional<NodeId> says_too_much(const AtRest& rest, const placement::Placement& placed);
+// Whether all that had a part, or a copy of it, are gone. Other failures have no decision beside them.
+[[nodiscard]] bool loses_a_part(const AtRest& rest, const placement::Placement& placed);
 // What the store is to know of it.
 [[nodiscard]] membership::Installed installed_as(Epoch epoch, const Decision& decision,
                                                  const placement::Placement& placed);
@@ -51,6 +53,8 @@ struct AtRest {
 [[nodiscard]] bool holders_rest(const LedRun& run, const std::map<NodeId, membership::Frozen>& reports);
 // Nobody serves any more, and those that drain have all that the run has learnt.
 [[nodiscard]] bool all_drain(const LedRun& run);
+// Whether any member is in the state.
+[[nodiscard]] bool any_is(const LedRun& run, membership::State state);
 // The members of the view, for a placement. If all drain, those that hold something keep it until another
 // member serves.
 [[nodiscard]] std::vector<placement::Member> members_to_place(const LedRun& run, Instant now);

@@ -123,6 +123,14 @@ class CoordinatorTest : public ::testing::Test {
       if (coordinator_->phase() == Coordinator::Phase::kFreezing) rest();
     }
   }
+  // Nobody says anything.
+  void silence(double seconds) {
+    for (const Instant end = now_ + from_seconds(seconds); now_ < end;) {
+      now_ = now_ + from_milliseconds(500);
+      coordinator_->tick(now_);
+      store();
+    }
+  }
   void measured(net::PeerId peer, double speed, double own_work) {
     for (std::size_t i = 0; i < SmoothedPace::kWindow; ++i) {
       say(peer, [&](auto& said) {

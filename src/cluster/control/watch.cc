@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <ranges>
 #include <utility>
 
 namespace gossamer::cluster {
@@ -58,7 +59,7 @@ void Watch::heard(LedMember& member, Instant now) {
   // It may take over from others, or be a witness.
   if (!is_heard(member, now)) {
     wake_spared(now);
-    if (!asked_about_.empty()) ask_at_ = now;
+    ask_at_ = now;
   }
   const auto spared = std::exchange(member.spared, LedMember::Spared::kNo);
   if (spared == LedMember::Spared::kWithOthers) {
@@ -94,7 +95,7 @@ void Watch::closed(LedMember& member, Instant now) {
 
 void Watch::says(NodeId by, const Word& word, Instant now) {
   disputes_.says(by, word.unreachable, now);
-  if (asked_about_.empty()) return;
+  if (asked_about_.empty() || !options_.guarded(Defect::kNoWitness)) return;
   if (doubts_.says(by, word.hears, word.quiet)) wake_spared(now);
 }
 
@@ -150,11 +151,10 @@ std::vector<NodeId> Watch::unreachable(Instant now) {
   return losers;
 }
 
-std::optional<Accusations::Verdict> Watch::guilty(Instant now) const {
+std::optional<Accusations::Verdict> Watch::guilty() const {
   std::set<NodeId> judges;
   for (const auto& [node, record] : run_.view.members()) {
-    const auto member = run_.members.find(node);
-    if (member != run_.members.end() && is_heard(member->second, now)) judges.insert(node);
+    if (run_.members.contains(node)) judges.insert(node);
   }
   return accusations_.settle(judges);
 }
@@ -195,9 +195,11 @@ std::vector<NodeId> Watch::missing(Instant now) {
   return missing;
 }
 
-std::optional<Instant> Watch::spares(LedMember& member, const Doubts::Fleet& fleet, Duration patience,
+std::optional<Instant> Watch::spares(LedMember& member, const Doubts::Fleet& fleet, const Patience& all,
                                      Instant now) {
+  if (!options_.guarded(Defect::kSilenceFences)) return std::nullopt;
   const NodeId node(member.record.node());
+  const Duration patience = is_elsewhere(member) ? all.elsewhere : all.here;
   if (!fleet.contains(node)) {
     // It began and never came. If nobody elsewhere is heard, that may be our doing.
     const Instant until = member.last_sign + patience;
@@ -253,8 +255,9 @@ void Watch::ask_about(const Doubts::Fleet& fleet, Instant now) {
   }
   together_ = together;
   if (silent.empty() && asked_about_.empty()) return;
-  if (silent != asked_about_) asked_.clear();
-  asked_about_ = silent;
+  if (!std::ranges::equal(silent, asked_about_ | std::views::keys)) asked_.clear();
+  std::erase_if(asked_about_, [&](const auto& one) { return !silent.contains(one.first); });
+  for (const NodeId node : silent) asked_about_.try_emplace(node, now);
   membership::ToMember message;
   for (const NodeId node : silent) message.mutable_doubt()->add_nodes(node.value);
   message.mutable_doubt();
@@ -281,7 +284,7 @@ Instant Watch::last_due(Instant with, Instant now) const {
   return last;
 }
 
-std::vector<Fencing> Watch::due(Duration patience, Instant now) {
+std::vector<Fencing> Watch::due(const Patience& patience, Instant now) {
   std::vector<NodeId> late;
   std::vector<NodeId> dead;
   Instant first = now;
@@ -289,14 +292,14 @@ std::vector<Fencing> Watch::due(Duration patience, Instant now) {
   if (!next || *next > now) return {};
   ask_at_.reset();
   const Doubts::Fleet known = fleet(now);
-  ask_about(known, now);
+  if (options_.guarded(Defect::kSilenceFences)) ask_about(known, now);
   while (!wakes_.empty() && wakes_.begin()->first <= now) {
     const NodeId node = wakes_.begin()->second;
     wakes_.erase(wakes_.begin());
     LedMember& member = run_.members.at(node);
     member.wake.reset();
     if (!is_overdue(member, now)) continue;
-    if (const auto until = spares(member, known, patience, now)) {
+    if (const auto until = sooner(spares(member, known, patience, now), answers_until(node, known, now))) {
       wake(member, until);
     } else if (!member.detector) {
       late.push_back(node);
@@ -306,6 +309,16 @@ std::vector<Fencing> Watch::due(Duration patience, Instant now) {
     }
   }
   return fencings(std::move(late), std::move(dead), first, now);
+}
+
+// Until when others have time to say whether they hear the silent node; nothing: one has said so, they had
+// the time, or none is asked.
+std::optional<Instant> Watch::answers_until(NodeId node, const Doubts::Fleet& fleet, Instant now) const {
+  const auto since = asked_about_.find(node);
+  if (since == asked_about_.end() || doubts_.anybody_says(node, fleet)) return std::nullopt;
+  if (!options_.guarded(Defect::kSilenceFences)) return std::nullopt;
+  const Instant until = since->second + kAnswersWithin;
+  return until > now ? std::optional(until) : std::nullopt;
 }
 
 // Whether the member seems dead, or has not come in time. If not, it is looked at again later.
@@ -337,7 +350,7 @@ std::vector<Fencing> Watch::fencings(std::vector<NodeId> late, std::vector<NodeI
   std::vector<Fencing> all;
   if (!late.empty()) {
     reach(ControlProbe::kNotHereInTime);
-    all.push_back({std::move(late), "it did not come in time"});
+    all.push_back({std::move(late), kNotInTime});
   }
   if (dead.empty()) return all;
   if (const Instant last = last_due(first, now); last > now) {
@@ -346,7 +359,7 @@ std::vector<Fencing> Watch::fencings(std::vector<NodeId> late, std::vector<NodeI
     return all;
   }
   reach(ControlProbe::kSilent);
-  all.push_back({std::move(dead), "it is silent"});
+  all.push_back({std::move(dead), kSilent});
   return all;
 }
 

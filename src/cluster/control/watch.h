@@ -8,6 +8,7 @@
 
 #include <gossamer/membership.pb.h>
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -26,6 +27,11 @@
 
 namespace gossamer::cluster {
 
+// The longest silence for which a member may be spared, by how sure it is that nothing would be lost.
+struct Patience {
+  Duration elsewhere;
+  Duration here;  // on this machine: no network stands between
+};
 // Members that are to be fenced together, and why.
 struct Fencing {
   std::vector<NodeId> nodes;
@@ -34,10 +40,14 @@ struct Fencing {
 
 class Watch {
  public:
-  static constexpr Duration kHereTime{10'000'000'000};   // from Begin, or a takeover, to Here
-  static constexpr Duration kMissingFor{1'000'000'000};  // a living member finds a new coordinator sooner
-  static constexpr Duration kTogether{50'000'000};       // deaths so close are one change of the view
-  static constexpr Duration kAskAfter{1'000'000'000};    // of a silence that others are asked about
+  static constexpr Duration kHereTime{10'000'000'000};    // from Begin, or a takeover, to Here
+  static constexpr Duration kMissingFor{1'000'000'000};   // a living member finds a new coordinator sooner
+  static constexpr Duration kTogether{50'000'000};        // deaths so close are one change of the view
+  static constexpr Duration kAskAfter{1'000'000'000};     // of a silence that others are asked about
+  static constexpr Duration kAnswersWithin{500'000'000};  // a question, and the next beats
+  // Why members are lost.
+  static constexpr std::string_view kSilent = "it is silent";
+  static constexpr std::string_view kNotInTime = "it did not come in time";
 
   // `links` outlives this part.
   Watch(const Leadership& leadership, net::Links& links, Instant now);
@@ -65,14 +75,14 @@ class Watch {
   // `by` says that `of` has broken a rule. True: it says so for the first time.
   bool accuses(NodeId by, NodeId of, const std::string& rule) { return accusations_.says(by, of, rule); }
   // A member that has to go for a rule that it has broken, if there is one.
-  [[nodiscard]] std::optional<Accusations::Verdict> guilty(Instant now) const;
+  [[nodiscard]] std::optional<Accusations::Verdict> guilty() const;
   // Members that did not come after a takeover, and that nobody reaches.
   [[nodiscard]] std::vector<NodeId> missing(Instant now);
   // Members that have to go because they and others do not reach each other.
   [[nodiscard]] std::vector<NodeId> unreachable(Instant now);
-  // Members that have not come in time, or are silent, and are not spared (doubts.h): after a silence of
-  // `patience` none is.
-  [[nodiscard]] std::vector<Fencing> due(Duration patience, Instant now);
+  // Members that have not come in time, or are silent, and are not spared (doubts.h). After a silence as long
+  // as the patience none is.
+  [[nodiscard]] std::vector<Fencing> due(const Patience& patience, Instant now);
   // The member has come, and is not suspected.
   [[nodiscard]] static bool is_heard(const LedMember& member, Instant now);
   // Since when no member elsewhere is heard, though there are some; nothing: one is, or there is none.
@@ -85,11 +95,13 @@ class Watch {
   [[nodiscard]] bool is_elsewhere(const LedMember& member) const;
   [[nodiscard]] Doubts::Fleet fleet(Instant now) const;
   [[nodiscard]] bool is_overdue(LedMember& member, Instant now);
+  [[nodiscard]] std::optional<Instant> answers_until(NodeId node, const Doubts::Fleet& fleet,
+                                                     Instant now) const;
   [[nodiscard]] Instant here_until(const LedMember& member) const;
   [[nodiscard]] Instant last_due(Instant with, Instant now) const;
   // Until when the silent member is spared; nothing: it is not.
   [[nodiscard]] std::optional<Instant> spares(LedMember& member, const Doubts::Fleet& fleet,
-                                              Duration patience, Instant now);
+                                              const Patience& patience, Instant now);
   // Asks those that are heard about those that are silent.
   void ask_about(const Doubts::Fleet& fleet, Instant now);
   [[nodiscard]] std::set<NodeId> doubtful(const Doubts::Fleet& fleet, Instant now);
@@ -108,12 +120,12 @@ class Watch {
   Accusations accusations_;
   std::set<std::pair<Instant, NodeId>> wakes_;
   const Instant began_;
-  Instant last_came_;  // a member that served before this lead
-  std::set<NodeId> asked_about_;
-  std::set<NodeId> asked_;         // members that have the question
-  bool together_ = false;          // several fell silent together
-  std::optional<Instant> ask_at_;  // when to look whether others are silent
-  bool cut_off_ = false;           // members are spared because nobody is heard that could take over
+  Instant last_came_;                      // a member that served before this lead
+  std::map<NodeId, Instant> asked_about_;  // since when
+  std::set<NodeId> asked_;                 // members that have the question
+  bool together_ = false;                  // several fell silent together
+  std::optional<Instant> ask_at_;          // when to look whether others are silent
+  bool cut_off_ = false;                   // members are spared because nobody is heard that could take over
 };
 
 }  // namespace gossamer::cluster

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +16,7 @@
 namespace gossamer::cluster {
 namespace {
 
-constexpr Duration kPatience = from_seconds(600);
+constexpr Patience kPatience{from_seconds(600), from_seconds(600)};
 
 class WatchTest : public ::testing::Test {
  protected:
@@ -44,24 +45,52 @@ TEST_F(WatchTest, LateMembersAreDue) {
   EXPECT_FALSE(watch_.next_wakeup().has_value());
 }
 
-// Claim: a member whose connection closed is to be fenced 0.25 s later, if others are heard meanwhile.
+// Claim: a member whose connection closed is to be fenced 0.25 s later, if another one that is heard says
+// that it is quiet. While nobody has said anything it is to be fenced later: others are asked, and have time
+// to answer.
 TEST_F(WatchTest, SilentMembersAreDue) {
-  LedMember& silent = living(10);
-  LedMember& other = living(11);
-  watch_.closed(silent, {});
-  watch_.schedule(silent);
-  std::vector<std::pair<int, NodeId>> due;
-  for (int ms = 0; ms < 400; ++ms) {
-    const Instant now = Instant{} + from_milliseconds(ms);
-    if (ms % 50 == 0) {
-      watch_.heard(other, now);
-      watch_.schedule(other);
+  for (const bool answers : {true, false}) {
+    SCOPED_TRACE(answers);
+    TestLeadership around;
+    Watch watch{around.shared(), around.links, {}};
+    for (const std::uint64_t node : {10U, 11U}) {
+      LedMember& member = around.add(node, membership::SERVING);
+      watch.expect(member, {});
+      watch.come(member, {});
+      watch.heard(member, {});
+      watch.schedule(member);
     }
-    for (const Fencing& one : watch_.due(kPatience, now)) {
-      for (const NodeId node : one.nodes) due.emplace_back(ms, node);
+    LedMember& silent = around.run.members.at(NodeId(10));
+    LedMember& other = around.run.members.at(NodeId(11));
+    watch.closed(silent, {});
+    watch.schedule(silent);
+    std::vector<std::pair<int, NodeId>> due;
+    for (int ms = 0; ms < 1000; ++ms) {
+      const Instant now = Instant{} + from_milliseconds(ms);
+      if (ms % 50 == 0) {
+        watch.heard(other, now);
+        watch.schedule(other);
+      }
+      if (ms == 200 && answers) watch.says(NodeId(11), {.quiet = {NodeId(10)}}, now);
+      for (const Fencing& one : watch.due(kPatience, now)) {
+        for (const NodeId node : one.nodes) due.emplace_back(ms, node);
+      }
     }
+    EXPECT_EQ(due, (std::vector{std::pair{answers ? 250 : 500, NodeId(10)}}));
   }
-  EXPECT_EQ(due, (std::vector{std::pair{250, NodeId(10)}}));
+}
+
+// Claim: after a takeover few members are heard at first. A liar among these does not decide for all: members
+// that serve are judges though they are silent.
+TEST_F(WatchTest, TheSilentAreJudges) {
+  living(10);
+  for (const std::uint64_t node : {11U, 12U, 13U}) watch_.expect(around_.add(node, membership::SERVING), {});
+  EXPECT_TRUE(watch_.accuses(NodeId(10), NodeId(11), "a lie"));
+  EXPECT_FALSE(watch_.guilty());
+  EXPECT_TRUE(watch_.accuses(NodeId(12), NodeId(11), "a rule"));
+  const auto verdict = watch_.guilty();
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(verdict->node, NodeId(11));
 }
 
 // Claim: while nobody at all is heard, nobody is to be fenced for ten minutes, and an event says so once.
@@ -80,6 +109,25 @@ TEST_F(WatchTest, SilenceOfAllIsOurOwn) {
   std::size_t due = 0;
   for (const Fencing& one : watch_.due(kPatience, at(600))) due += one.nodes.size();
   EXPECT_EQ(due, 3u);
+}
+
+// Claim: while nobody is heard, each silent member is spared by its own patience: between one on this machine
+// and its coordinator is no network.
+TEST_F(WatchTest, EachHasItsPatience) {
+  around_.options.machine = "here";
+  living(10);
+  living(11).record.set_machine("here");
+  watch_.expect(around_.add(12, membership::SERVING), {});
+  const Patience patience{.elsewhere = from_seconds(20), .here = from_seconds(15)};
+  std::vector<std::pair<int, NodeId>> due;
+  for (int ms = 0; ms < 60'000; ms += 500) {
+    for (const Fencing& one : watch_.due(patience, Instant{} + from_milliseconds(ms))) {
+      for (const NodeId node : one.nodes) due.emplace_back(ms, node);
+    }
+  }
+  std::ranges::sort(due);
+  EXPECT_EQ(due, (std::vector{std::pair{15'000, NodeId(11)}, std::pair{20'000, NodeId(10)},
+                              std::pair{20'000, NodeId(12)}}));
 }
 
 // Claim: where two of five are silent together, the others are asked about them. The two are due as soon as

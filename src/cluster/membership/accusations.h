@@ -4,8 +4,11 @@
 //
 // A member that breaks a rule may lie about others, too, and nobody else saw what came. So one word is never
 // enough against a member that serves. An accused member has to go if more than half of the judges say so,
-// and at least two. Judges are the members that serve and are heard; the accused is none. Where there is one
-// judge alone, its word is enough against a member that does not serve: nobody depends on that one yet.
+// and at least two. Judges are the members that serve; the accused is none. Where there is one judge alone,
+// its word is enough against a member that does not serve: nobody depends on that one yet.
+//
+// A member that serves is a judge though it is silent. After a takeover few members are heard at first, and a
+// liar among them must not decide for all. Silence ends in a sign of life, or the member is fenced.
 //
 // So members that lie cost no life as long as they are at most half of the judges. A member that breaks rules
 // towards few others stays: these have dropped what came, and it has done no harm.
@@ -35,7 +38,7 @@ class Accusations {
     NodeId node;
     std::string rule;  // as one of its judges says it
   };
-  // A member that has to go, if there is one. `judges`: the members that serve and are heard.
+  // A member that has to go, if there is one. `judges`: the members that serve.
   [[nodiscard]] std::optional<Verdict> settle(const std::set<NodeId>& judges) const;
   // The node is gone, for whatever reason. Its next life begins with nothing.
   void gone(NodeId node);

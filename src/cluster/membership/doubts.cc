@@ -86,10 +86,16 @@ Doubts::Witnesses Doubts::witnesses(NodeId node, const Fleet& fleet) const {
   for (const auto& [by, word] : words_) {
     const auto witness = fleet.find(by);
     if (witness == fleet.end() || !witness->second.heard || !witness->second.elsewhere) continue;
+    if (!witness->second.serves) continue;  // a node may begin lives to be a witness
     const auto said = word.find(node);
     if (said != word.end()) ++(said->second ? all.hear : all.quiet);
   }
   return all;
+}
+
+bool Doubts::anybody_says(NodeId node, const Fleet& fleet) const {
+  const Witnesses all = witnesses(node, fleet);
+  return all.hear + all.quiet > 0;
 }
 
 bool Doubts::heard_by_others(NodeId node, const Fleet& fleet) const {

@@ -48,6 +48,8 @@ class Doubts {
   // Replaces the word of `by`: which silent members it hears, and which are quiet for it, too. False: it has
   // said so already.
   bool says(NodeId by, const std::set<NodeId>& hears, const std::set<NodeId>& quiet);
+  // Whether any member that is heard itself has said whether it hears the node.
+  [[nodiscard]] bool anybody_says(NodeId node, const Fleet& fleet) const;
   // Whether more members hear it than do not, of those that are heard themselves.
   [[nodiscard]] bool heard_by_others(NodeId node, const Fleet& fleet) const;
   // A member that was spared with all others, or with those that fell silent together, is heard again after

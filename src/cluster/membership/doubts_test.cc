@@ -174,5 +174,20 @@ TEST_F(DoubtsTest, OldWordsDoNotCount) {
   EXPECT_FALSE(spares(3, fleet));
 }
 
+// Claim: the word of members that join does not count, however many they are.
+TEST_F(DoubtsTest, WhoJoinsIsNoWitness) {
+  Doubts::Fleet fleet = fleet_of(4, 1);
+  for (std::uint64_t node = 20; node < 26; ++node) {
+    fleet[NodeId(node)] = {
+        .elsewhere = true, .serves = false, .holds = false, .heard = true, .last_sign = {}};
+    doubts_.says(NodeId(node), {}, nodes({2}));
+  }
+  doubts_.says(NodeId(3), nodes({2}), {});
+  EXPECT_TRUE(doubts_.heard_by_others(NodeId(2), fleet));
+  EXPECT_EQ(spares(2, fleet), Instant{} + kPatience);
+  fleet[NodeId(20)].serves = fleet[NodeId(21)].serves = true;
+  EXPECT_FALSE(doubts_.heard_by_others(NodeId(2), fleet));
+}
+
 }  // namespace
 }  // namespace gossamer::cluster

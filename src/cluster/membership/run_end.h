@@ -18,14 +18,16 @@ namespace gossamer::cluster {
 class RunEnd {
  public:
   static constexpr Duration kLeaveTime{600'000'000'000};  // of members, from when they are told
-  static constexpr Duration kWaits{300'000'000'000};      // for the end of a change, at most
+  // For the end of a change, at most: silent members are spared for ten minutes.
+  static constexpr Duration kWaits{660'000'000'000};
 
   // The run ends because the engine cannot go on.
   void fail(Error error) { failure_ = std::move(error); }
-  // The run is to end with the change of the view.
+  // The run is to end with the change of the view. Members that were told before are told again.
   void wait(const std::string& reason, Instant now) {
     reason_ = reason;
     waits_until_ = now + kWaits;
+    leave_until_.reset();
   }
   // Members are told.
   void tell(const std::string& reason, Instant now) {

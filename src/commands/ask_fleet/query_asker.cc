@@ -30,8 +30,10 @@ void QueryAsker::tick(Instant now) {
 
 void QueryAsker::go_on(Instant now) {
   if (links_ != nullptr) {
-    for (sparse_engine::FleetQueries::Sending& each : queries_.take_out())
+    for (sparse_engine::FleetQueries::Sending& each : queries_.take_out()) {
+      links_->expect(each.to, sparse_engine::kQueryChannel, each.most_answer_bytes);
       static_cast<void>(links_->send(each.to, each.lane, std::move(each.message), now));
+    }
   }
   if (auto answer = queries_.take_answer())
     desk_.gives(QueryDesk::Answer{.number = number_, .found = *std::move(answer)});

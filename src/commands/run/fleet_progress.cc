@@ -245,8 +245,9 @@ Error FleetProgress::not_saved(StepNumber newest) const {
           .what = fmt::format("the nodes have ended without a checkpoint of step {}", steps_),
           .got = not_written_.empty() ? "nodes that did not write one in time" : not_written_,
           .expected = "files of all nodes",
-          .fix = newest > StepNumber() ? fmt::format("--resume goes on from step {}", newest.value)
-                                       : "mend the cause and start again"};
+          .fix = fmt::format("--resume goes on from step {}, or from a later one that nodes bring when they "
+                             "come back",
+                             newest.value)};
 }
 
 DoneSteps FleetProgress::done() const {

@@ -367,9 +367,10 @@ Result<RunLead::Ending> RunLead::lead_on(node::CoordinatorOptions options, const
   const auto done = (*node)->run([&] {
     if ((*node)->leads()) forget_end();
     const bool gone = losses.lost().has_value() || (*node)->emptied() || is_overtaken(**node, watch, waits);
-    return hooks.stop_requested() || gone || gives_up(**node, *companion);
+    // A run that is told to end does not begin anew.
+    return hooks.stop_requested() || (gone && !(*node)->ending()) || gives_up(**node, *companion);
   });
-  if (losses.lost()) {
+  if (losses.lost() && !(*node)->ending()) {
     host_.say(losses.lost()->message());
     return Ending::kGone;
   }

@@ -35,6 +35,11 @@ class FleetMeasuringTest : public ::testing::Test {
     sparse::NetworkPart part = with_shards(no_part(shape_), shape_, {0, 1});
     part.columns = {0, 16};
     sparse_engine::write_part(part, *body.mutable_ready()->mutable_part());
+    sparse_engine::Layout layout;
+    sparse_engine::LayoutMember& holder = layout.members.emplace_back();
+    holder.node = NodeId(node);
+    holder.after = part;
+    measuring_->asker().placed(epoch, sparse_engine::write_layout(layout));
     measuring_->asker().on({.from = {NodeId(node), Incarnation(node)},
                             .message = {.channel = sparse_engine::kQueryChannel,
                                         .body = body.SerializeAsString(),

@@ -180,6 +180,7 @@ class MemberJob {
     if (told_.checkpoints.empty()) return {};
     return {.every_steps = told_.config.checkpoint.every_steps,
             .due = [this] { return writer_.due(); },
+            .every = from_seconds(60 * told_.config.checkpoint.every_minutes),
             .save = [this](StepNumber step, sparse::Network& part) { writer_.save(step, part); },
             .finish = [this] { writer_.finish(); },
             .lasts = supplied_.elsewhere ? delivered(disk) : nullptr};
@@ -233,6 +234,7 @@ Result<FleetLead> prepare_lead(host::Disk& disk, const FleetRun& run, const Flee
                  .shape = {}};
   lead.shape = fleet_shape(run.recipe, run.features, run.labels, lead.configuration.shard_shift);
   lead.workload.start = wanted.start;
+  lead.workload.steps = run.recipe.steps;
   lead.workload.copies = run.config.cluster.copies;
   lead.workload.shard_bytes = (1 + fleet_copies(run.config, wanted.members)) *
                               trained_bytes(lead.shape.network) / lead.shape.shards();

@@ -252,6 +252,9 @@ TEST(MemberJob, DataMayLieElsewhere) {
     const auto job = prepared.job();
     ASSERT_TRUE(job.ok()) << job.error().message();
     EXPECT_TRUE((*job)->checkpoints.lasts);
+    // Members that ask for checkpoints by time must not be blamed for it.
+    EXPECT_EQ((*job)->checkpoints.every, from_seconds(60 * tiny_config().checkpoint.every_minutes));
+    EXPECT_GT((*job)->checkpoints.every.ns, 0);
   }
 }
 

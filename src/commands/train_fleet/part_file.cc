@@ -23,6 +23,7 @@ namespace gossamer::commands {
 namespace {
 
 constexpr std::size_t kNumber = sizeof(std::uint64_t);
+constexpr std::uint64_t kMostHeader = std::uint64_t{16} << 20;  // a part's runs and shards take far less
 constexpr std::string_view kPrefix = "part-";
 
 using Visit = FunctionRef<void(std::span<float>)>;
@@ -115,7 +116,7 @@ std::uint64_t number_at(std::span<const std::byte> bytes) {
 std::optional<std::span<const std::byte>> header_bytes(std::span<const std::byte> file) {
   if (file.size() < 2 * kNumber) return std::nullopt;
   const std::uint64_t size = number_at(file);
-  if (size > file.size() - 2 * kNumber) return std::nullopt;
+  if (size > kMostHeader || size > file.size() - 2 * kNumber) return std::nullopt;
   return file.subspan(kNumber, size);
 }
 

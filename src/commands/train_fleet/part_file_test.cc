@@ -2,6 +2,7 @@
 #include "commands/train_fleet/part_file.h"
 
 #include <gtest/gtest.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <map>
@@ -190,6 +191,34 @@ TEST_F(PartFileTest, IsCheckedWhenItIsDelivered) {
   for (const char* const other :
        {"", "part-", "part-2", "part-2-", "part-2-9x", "part--2-9", "part-2-9-9", "x"})
     EXPECT_FALSE(read_part_name(other)) << other;
+}
+
+// Claim: a header larger than any part needs is none. Its length might pass that of an int.
+TEST_F(PartFileTest, RefusesLongHeaders) {
+  const auto held = part({0, 32}, {32, 64}, {0, 3});
+  save(2, 9, held);
+  const std::string path = std::string(kPartDirectory) + "/part-2-9";
+  const std::string good = *host::read_text(disk_, path);
+  std::uint64_t size = 0;
+  std::memcpy(&size, good.data(), sizeof(size));
+  for (const std::size_t more : {std::size_t{1} << 20, std::size_t{17} << 20}) {
+    // A field that no reader knows: number 15, bytes. Its length has four bytes of seven bits.
+    std::string field = "\x7a";
+    for (int i = 0; i < 4; ++i) field += static_cast<char>((more >> (7 * i) & 0x7F) | (i < 3 ? 0x80 : 0));
+    field.append(more, 'x');
+    std::string file = good;
+    file.insert(sizeof(size) + size, field);
+    const std::uint64_t longer = size + field.size();
+    std::memcpy(file.data(), &longer, sizeof(longer));
+    const std::uint64_t sum = XXH3_64bits(file.data(), file.size() - sizeof(sum));
+    std::memcpy(file.data() + file.size() - sizeof(sum), &sum, sizeof(sum));
+    ASSERT_TRUE(host::replace_file(disk_, path, file).ok());
+    const auto done = check_part(disk_, path,
+                                 {.shape = shape_,
+                                  .name = {.node = NodeId(2), .step = StepNumber(9)},
+                                  .owned = sparse_engine::pieces_of(shape_, held)});
+    EXPECT_EQ(done.ok(), more == std::size_t{1} << 20) << more;
+  }
 }
 
 }  // namespace

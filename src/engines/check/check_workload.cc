@@ -96,7 +96,23 @@ std::vector<cluster::TrackId> CheckWorkload::tracks() const {
 bool CheckWorkload::readable(const std::string& report) const {
   check::Report read;
   if (!read.ParseFromString(report)) return false;
-  return std::ranges::all_of(read.held(), [&](const auto& held) { return held.thing() < config_.things; });
+  if (config_.steps > 0 && read.step() > config_.steps) return false;
+  const auto& held = read.held();
+  const auto falls = [](const auto& a, const auto& b) { return a.thing() >= b.thing(); };
+  return std::ranges::adjacent_find(held, falls) == held.end() &&
+         std::ranges::all_of(held, [&](const auto& one) { return one.thing() < config_.things; });
+}
+
+// A member that names an epoch of its own would be compared with nobody. Any other contradiction is what a
+// check looks for: it ends the run.
+std::set<NodeId> CheckWorkload::contradicting(const std::map<NodeId, membership::Frozen>& reports) const {
+  std::set<NodeId> odd;
+  for (const auto& [node, frozen] : reports) {
+    check::Report report;
+    CHECK(report.ParseFromString(frozen.report()), node.value);
+    if (report.installed() > frozen.installed()) odd.insert(node);
+  }
+  return odd;
 }
 
 cluster::Decision CheckWorkload::decide(const cluster::Rest& rest) {

@@ -11,6 +11,8 @@
 // Thread rule: one owner, the coordinator's.
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,6 +31,8 @@ class CheckWorkload final : public cluster::Workload {
     return placement::ThingId(track.value);
   }
   [[nodiscard]] bool readable(const std::string& report) const override;
+  [[nodiscard]] std::set<NodeId> contradicting(
+      const std::map<NodeId, membership::Frozen>& reports) const override;
   [[nodiscard]] cluster::Decision decide(const cluster::Rest& rest) override;
 
   // For Coordinator::Options: a track for each thing.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -122,6 +123,25 @@ TEST(CheckWorkload, KnowsWhatIsAReport) {
   check::Report none = report(4, 10, {2});
   none.mutable_held(0)->set_thing(6);
   EXPECT_FALSE(workload.readable(bytes_of(none)));
+  EXPECT_FALSE(workload.readable(bytes_of(report(4, 10, {2, 2}))));
+  EXPECT_FALSE(workload.readable(bytes_of(report(4, 10, {2, 1}))));
+  const CheckWorkload ends({.things = 6, .elements = 16, .steps = 10});
+  EXPECT_TRUE(ends.readable(bytes_of(report(4, 10, {0}))));
+  EXPECT_FALSE(ends.readable(bytes_of(report(4, 11, {0}))));
+}
+
+// Claim: a member that went on with an epoch of which it has never heard is fenced. It would be compared with
+// nobody, and its step would be believed.
+TEST(CheckWorkload, KnowsNoEpochsToCome) {
+  const CheckWorkload workload(kConfig);
+  std::map<NodeId, membership::Frozen> frozen;
+  for (const std::uint64_t node : {2U, 3U, 4U}) {
+    frozen[NodeId(node)].set_installed(4);
+    frozen[NodeId(node)].set_report(bytes_of(report(node, 10, {node})));
+  }
+  EXPECT_TRUE(workload.contradicting(frozen).empty());
+  frozen[NodeId(3)].set_report(bytes_of(report(1ULL << 62, 1ULL << 61, {3})));
+  EXPECT_EQ(workload.contradicting(frozen), std::set{NodeId(3)});
 }
 
 // Claim: three members two steps apart are found in any order, also if each is near its neighbour.

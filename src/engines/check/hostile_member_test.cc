@@ -149,6 +149,20 @@ TEST_F(HostileMemberTest, WhoMayNotSend) {
   }
 }
 
+// What a node may send to its coordinator alone, or to members alone, and sends to the others.
+TEST_F(HostileMemberTest, ToWhomItMayNotSend) {
+  for (const net::ChannelRule& row : net::channel_rules()) {
+    if (row.sender == net::Sender::kCoordinator || row.receiver == net::Receiver::kAny) continue;
+    const host::Lane lane = row.lanes == net::Lanes::kBulk ? host::Lane::kBulk : host::Lane::kControl;
+    expect_harmless_once(
+        {.as = row.sender,
+         .to = row.receiver == net::Receiver::kMember ? To::kCoordinator : To::kMembers,
+         .lane = lane,
+         .message = message(row.channel, "x")},
+        fmt::format("channel {} as a {}, not to a {}", row.channel, name(row.sender), name(row.receiver)));
+  }
+}
+
 // A message larger than its row allows, and one on a lane that its row leaves out.
 TEST_F(HostileMemberTest, TooMuchAndOtherLanes) {
   for (const net::ChannelRule& row : net::channel_rules()) {

@@ -16,6 +16,7 @@ namespace {
 
 constexpr Duration kLookEvery{100'000'000};
 constexpr Duration kOthersTime{10'000'000'000};
+constexpr Duration kRestTime{60'000'000'000};  // for the next view
 // The exchange in which members say that their save lasts. Others have the numbers of steps.
 constexpr cluster::OperationId kHalted{UINT64_MAX};
 
@@ -65,17 +66,20 @@ void LockstepEngine::freeze(Instant now) {
   life_->watch.frozen(now);
   life_->working = false;
   life_->next_step.reset();
-  // Later messages of the old epoch are dropped, and those of the next epoch are kept.
-  cluster::CollectiveEvents nobody_asks;
-  life_->exchanges.lost(member().self(), nobody_asks);
-  if (!view_stays()) halt_no_more();
+  // What others have given for the step under way still comes.
+  const bool leaves =
+      life_->halting && life_->stop && !member().stop();  // as others have, and what it saved lasts
+  if (!leaves) halt_no_more();
+  if (!leaves && life_->stop) life_->look_again = now + kRestTime;
   member().frozen(report(life_->step), things(), now);
-  if (view_stays()) halt_alone(now);
+  if (leaves) halt_alone(now);
 }
 
 // The wish to halt goes with a step of the next view.
 void LockstepEngine::halt_no_more() {
-  life_->halting = life_->alone = life_->halted = false;
+  life_->halting = life_->alone = life_->waits = false;
+  life_->told_halted.reset();
+  life_->others_halted = false;
   life_->look_again.reset();
 }
 
@@ -86,20 +90,25 @@ void LockstepEngine::install(Instant now) {
   if (!taken.ok()) return fail(taken.error(), now);
   life_->installed = Epoch(member().installed().epoch());
   life_->step = taken->step;
+  life_->saved.reset();
+  life_->late.reset();
+  cluster::CollectiveEvents nobody_asks;
+  life_->exchanges.lost(member().self(), nobody_asks);  // of the view before
   const std::vector<std::uint64_t> held = things();
   for (const std::uint64_t thing : before) member().dropped(cluster::TrackId(thing));
   for (const std::uint64_t thing : held) member().applied(cluster::TrackId(thing), life_->step);
   watch_change(taken->steps_replayed, now);
   life_->working = false;
   life_->next_step.reset();
-  if (leaving() && held.empty()) return member().leave(*leaving(), now);
+  const auto& why = leaving() ? leaving() : life_->stop;
+  if (why && held.empty()) return member().leave(*why, now);
   // In another view than the installed one, the next freeze is under way.
   if (held.empty() || member().view().epoch() != life_->installed) return;
   begin_exchanges(now);
   if (life_ && life_->working && life_->stop && !over()) ask_to_halt(now);
 }
 
-// While the run ends, no other view comes. Members that all leave by themselves get one.
+// While the run ends, a lost link brings no other view. Members that all leave by themselves get one.
 bool LockstepEngine::view_stays() const {
   return life_->stop && (life_->halting || member().stop().has_value());
 }
@@ -135,6 +144,7 @@ void LockstepEngine::begin_exchanges(Instant now) {
   life_->exchanges.install({.epoch = life_->installed, .members = {holders.begin(), holders.end()}}, {},
                            events);
   life_->working = true;
+  life_->others_wish = false;
   if (!over()) life_->next_step = now;
   carry_out(std::move(events), now);
   if (life_ && life_->working && over()) no_step_left(now);
@@ -145,7 +155,8 @@ void LockstepEngine::begin_step(Instant now) {
   life_->step_begun = now;
   auto input = std::make_shared<AlignedArray<float>>(summed());
   form(life_->step, input->span().first(life_->steps.elements), now);
-  if (life_->steps.saves && life_->stop) input->span().back() = 1;
+  life_->wished = life_->steps.saves && life_->stop;
+  if (life_->wished) input->span().back() = 1;
   const auto bytes = std::as_bytes(std::as_const(*input).span());
   exchange(
       cluster::OperationId(life_->step.value),
@@ -169,32 +180,57 @@ void LockstepEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
       exchanged_bytes_ += net::counted_bytes(send->message);
       // False for a peer that is no member any more: then the view is changing.
       (void)member().send(send->to, lane, std::move(send->message), now);
-    } else if (const auto* const completed = std::get_if<cluster::Completed>(&event)) {
-      if (completed->id == kHalted) {
-        leave(now);
-      } else if (life_->working) {
-        step_done(completed->result.front(), now);
-      }
+    } else if (auto* const completed_now = std::get_if<cluster::Completed>(&event)) {
+      completed(std::move(*completed_now), now);
     } else if (const auto* const broken = std::get_if<cluster::RuleBroken>(&event)) {
       member().blame(broken->peer, broken->error, now);
     } else {
-      life_->working = false;  // until the view has changed
-      if (view_stays()) return halt_alone(now);
-      life_->look_again.reset();
+      const bool worked = std::exchange(life_->working, false);  // until the view has changed
+      if (worked && view_stays()) return halt_alone(now);
+      if (worked) life_->look_again.reset();
     }
   }
 }
 
-void LockstepEngine::step_done(const Slices& sum, Instant now) {
+// At rest a step is not applied: the coordinator knows how far this member was.
+void LockstepEngine::completed(cluster::Completed what, Instant now) {
+  if (what.id == kHalted) {
+    // If steps followed all the same, the others may wait for bytes of the last one.
+    life_->others_halted = life_->told_halted == life_->step;
+    if (life_->waits && life_->others_halted) leave(now);
+  } else if (life_->working) {
+    if (!life_->halting) step_done(what.result.front(), now);
+  } else if (what.id.value == life_->step.value) {
+    life_->late = std::move(what.result.front());
+  }
+}
+
+std::optional<float> LockstepEngine::take_step(const Slices& sum, Instant now) {
   std::vector<float> numbers(summed());
   copy_front(sum, std::as_writable_bytes(std::span(numbers)));
   const auto loss = apply(life_->step, std::span(numbers).first(life_->steps.elements));
-  if (!loss.ok()) return fail(loss.error(), now);
+  if (!loss.ok()) {
+    fail(loss.error(), now);
+    return std::nullopt;
+  }
   ++life_->step;
+  life_->others_halted = false;
   for (const std::uint64_t thing : things()) member().applied(cluster::TrackId(thing), life_->step);
   tell(*loss, now);
+  return life_->steps.saves ? numbers.back() : 0;
+}
+
+void LockstepEngine::step_done(const Slices& sum, Instant now) {
+  const auto wish = take_step(sum, now);
+  if (!wish) return;
   if (over()) return no_step_left(now);
-  if (life_->steps.saves && numbers.back() > 0) return halt(now);
+  if (life_->wished) return halt(now);
+  if (*wish > 0) {
+    const bool first = !std::exchange(life_->others_wish, true);
+    if (first) save_once();
+    if (life_->stop) return halt(now);
+    if (first) tell_halted(now);
+  }
   life_->next_step = std::max(now + life_->steps.pause, life_->step_begun + life_->steps.least);
   if (life_->stop) ask_to_halt(now);
 }
@@ -210,7 +246,8 @@ void LockstepEngine::stop(const std::string& reason, Instant now) {
   if (std::exchange(life_->stop, reason)) return;
   if (!life_->working) return halt_alone(now);
   if (life_->halting) return go_on_halting(now);
-  if (over()) return halt(now);
+  // If it has saved for another one, nobody can end the step that was begun.
+  if (over() || life_->saved == life_->step) return halt(now);
   ask_to_halt(now);
 }
 
@@ -220,35 +257,49 @@ void LockstepEngine::ask_to_halt(Instant now) {
   life_->look_again = now + kOthersTime + Duration{2 * life_->took.ns};
 }
 
+void LockstepEngine::save_once() {
+  if (life_->saved != life_->step) save(life_->step);
+  life_->saved = life_->step;
+}
+
 // After the last step, finish() has kept what is held.
 void LockstepEngine::halt(Instant now) {
   if (std::exchange(life_->halting, true)) return;
-  if (!over()) save(life_->step);
+  life_->next_step.reset();
+  if (!over()) save_once();
   go_on_halting(now);
 }
 
-// While a run ends, no member replaces a lost one, and there is no other view.
+// No other view comes, or this member waits for none. Members come to rest a step apart. If the sum of the
+// step under way is here, or comes, others may have applied that step.
 void LockstepEngine::halt_alone(Instant now) {
   life_->alone = true;
   life_->next_step.reset();
   if (life_->halting) return go_on_halting(now);
+  if (const auto sum = std::exchange(life_->late, {})) {
+    if (!take_step(*sum, now)) return;
+    if (over()) return no_step_left(now);
+  }
   halt(now);
 }
 
-// Others may still wait for bytes that this member has given them. They would be lost if it left now. It does
-// not wait long for members that are dead.
+// Others may still wait for bytes that this member has given them. They would be lost if it left now. So all
+// tell each other when they have come so far. A member does not wait long for members that are dead.
 void LockstepEngine::go_on_halting(Instant now) {
   life_->look_again.reset();
   if (!life_->halting) return halt_alone(now);
-  if (life_->halted) return leave(now);
-  if (!life_->stop) return;  // it halts with others, and was not told to leave
   if (!save_lasts()) {
     life_->look_again = now + kLookEvery;
     return;
   }
-  if (life_->alone) return leave(now);
-  life_->halted = true;
+  if (life_->alone || life_->others_halted || std::exchange(life_->waits, true)) return leave(now);
   life_->look_again = now + kOthersTime;
+  tell_halted(now);
+}
+
+void LockstepEngine::tell_halted(Instant now) {
+  if (life_->told_halted) return;
+  life_->told_halted = life_->step;
   exchange(kHalted,
            {.kind = cluster::OperationKind::kAllGather,
             .parts = std::vector<std::uint64_t>(life_->members, 1),

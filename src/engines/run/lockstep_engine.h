@@ -7,14 +7,19 @@
 // If the engine saves, a run that is to end goes so (docs/protocols/checkpoint.md, "Stopping"):
 //
 //   a member is told     the sum of its next step counts the members that wish to halt
-//   that step is done    all members see the same count, and save what they hold
+//   that step is done    all members see the same count, and save what they hold. Those that were told halt
 //   its save lasts       a member says so in an exchange, and leaves when all have, or after 10 s
+//   it was not told      it says so as soon as it has saved, and stays
 //
-// The view changes no more, so nobody tells a member that another one is lost. If an exchange fails, or takes
-// too long, the member saves what it holds and leaves alone.
+// If a member dies meanwhile, the view changes once more, and the others halt in that one. If an exchange
+// fails otherwise, or takes too long, the member saves what it holds and leaves alone.
 //
-// While nobody leads, a member that is told to leave wishes to halt in the same way. The others halt with it,
-// because they could take no step without it. They stay, and go on in the next view.
+// While nobody leads, a member that is told to leave wishes to halt in the same way. The others save, say so,
+// and begin the next step, which they cannot end without it. They stay, and go on in the next view. Members
+// that are told at rest first end the step under way, if all have given what it needs. So they save before
+// the same step.
+//
+// A sum does not tell which member wished. So members that are not told save for it once in a view alone.
 //
 // Computing is done on the loop thread, so a step may take some 100 ms at most. Thread rule: the loop thread.
 #pragma once
@@ -111,11 +116,17 @@ class LockstepEngine : public MemberEngine {
     RecoveryWatch watch;
     RecentSteps recent;
     // The end.
-    std::optional<std::string> stop;    // why the run is to end, once this life was told
-    bool halting = false;               // has saved, and takes no further step
-    bool alone = false;                 // leaves as soon as its save lasts
-    bool halted = false;                // has told the others that its save lasts
-    std::optional<Instant> look_again;  // when to ask again whether the save lasts, or to wait no longer
+    std::optional<std::string> stop;        // why the run is to end, once this life was told
+    bool wished = false;                    // to halt, in the step under way
+    bool others_wish = false;               // to halt, in this view
+    std::optional<StepNumber> saved;        // the step that came next when it saved what it holds
+    bool halting = false;                   // was told to end, has saved, and takes no further step
+    bool alone = false;                     // leaves as soon as its save lasts
+    std::optional<StepNumber> told_halted;  // the step that came next when it told that it has saved
+    bool others_halted = false;             // all others have told it so, and no step followed
+    bool waits = false;                     // its save lasts, and it leaves once all have halted
+    std::optional<Slices> late = {};        // the sum of the step that was under way when it came to rest
+    std::optional<Instant> look_again;      // when to ask again whether the save lasts, or to wait no longer
   };
 
   void begin(const cluster::LifeBegun& event, Instant now) final;
@@ -129,6 +140,9 @@ class LockstepEngine : public MemberEngine {
   void begin_exchanges(Instant now);
   void begin_step(Instant now);
   void carry_out(cluster::CollectiveEvents events, Instant now);
+  void completed(cluster::Completed what, Instant now);
+  // Returns how many members wish to halt; nothing: the engine has failed.
+  std::optional<float> take_step(const Slices& sum, Instant now);
   void step_done(const Slices& sum, Instant now);
   void tell(std::optional<double> loss, Instant now);
   void no_step_left(Instant now);
@@ -136,9 +150,11 @@ class LockstepEngine : public MemberEngine {
   [[nodiscard]] bool view_stays() const;
   void halt_no_more();
   void ask_to_halt(Instant now);
+  void save_once();
   void halt(Instant now);
   void halt_alone(Instant now);
   void go_on_halting(Instant now);
+  void tell_halted(Instant now);
   void leave(Instant now);
   [[nodiscard]] bool over() const { return life_->steps.all && life_->step.value >= *life_->steps.all; }
   // The numbers that are summed in a step: the engine's, and how many members wish to halt.

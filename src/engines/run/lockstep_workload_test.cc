@@ -3,20 +3,42 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace gossamer::engine {
 namespace {
 
+// What a member reports: a number, in the newest epoch unless it says otherwise.
+struct Reported {
+  std::uint64_t step = 0;
+  bool holds = true;
+  std::uint64_t installed = 3;
+};
+
+std::map<NodeId, membership::Frozen> frozen(const std::vector<Reported>& all) {
+  std::map<NodeId, membership::Frozen> reports;
+  for (const Reported& one : all) {
+    membership::Frozen& said = reports[NodeId(reports.size() + 2)];
+    said.set_report(step_text(StepNumber(one.step)));
+    said.set_installed(one.installed);
+    if (one.holds) said.add_progress()->set_next(one.step);
+  }
+  return reports;
+}
+
 // What the workload decides when members with these reports have come to rest.
-StepNumber decided(LockstepWorkload& workload, const std::vector<std::string>& reports,
+StepNumber decided(LockstepWorkload& workload, const std::vector<Reported>& all,
                    std::optional<StepNumber> committed = {}) {
-  std::map<NodeId, membership::Frozen> frozen;
-  for (const std::string& report : reports) frozen[NodeId(frozen.size() + 1)].set_report(report);
+  const auto reports = frozen(all);
   const cluster::View view;
   const cluster::HoldingMap nothing;
   const cluster::Decision decision = workload.decide(
-      {.view = view, .reports = frozen, .before = nothing, .after = nothing, .committed = committed});
+      {.view = view, .reports = reports, .before = nothing, .after = nothing, .committed = committed});
   EXPECT_EQ(decision.committed, read_step(decision.bytes));
   return read_step(decision.bytes).value_or(StepNumber(999));
 }
@@ -25,10 +47,56 @@ StepNumber decided(LockstepWorkload& workload, const std::vector<std::string>& r
 // the run began with.
 TEST(LockstepWorkload, GoesOnAtTheHighestStep) {
   LockstepWorkload workload({.things = 2, .thing_bytes = 8, .start = StepNumber(5)});
-  EXPECT_EQ(decided(workload, {"0", "0"}), StepNumber(5));
-  EXPECT_EQ(decided(workload, {"7", "8", "0"}), StepNumber(8));
-  EXPECT_EQ(decided(workload, {"7"}, StepNumber(9)), StepNumber(9));
+  EXPECT_EQ(decided(workload, {{.step = 0}, {.step = 0}}), StepNumber(5));
+  EXPECT_EQ(decided(workload, {{.step = 7}, {.step = 8}, {.step = 0}}), StepNumber(8));
+  EXPECT_EQ(decided(workload, {{.step = 7}}, StepNumber(9)), StepNumber(9));
   EXPECT_EQ(decided(workload, {}), StepNumber(5));
+}
+
+using Nodes = std::vector<std::uint64_t>;
+
+// The nodes, from 2 on, that contradict the others.
+Nodes contradicting(const std::vector<Reported>& all, const LockstepWorkload::Options& options = {}) {
+  Nodes nodes;
+  for (const NodeId node : LockstepWorkload(options).contradicting(frozen(all))) nodes.push_back(node.value);
+  return nodes;
+}
+
+// Claim: members that have gone the same way contradict nobody: holders a step apart, members that hold
+// nothing, and those that have not heard of the newest epoch, or of any.
+TEST(LockstepWorkload, MembersThatAgree) {
+  EXPECT_EQ(contradicting({}), Nodes());
+  EXPECT_EQ(contradicting({{.step = 7}}), Nodes());
+  EXPECT_EQ(
+      contradicting({{.step = 7}, {.step = 8}, {.step = 5, .holds = false}, {.step = 5, .holds = false}}),
+      Nodes());
+  EXPECT_EQ(contradicting(
+                {{.step = 70}, {.step = 71}, {.step = 60, .installed = 2}, {.holds = false, .installed = 0}}),
+            Nodes());
+  EXPECT_EQ(contradicting({{.step = 9, .holds = false}, {.step = 8, .installed = 2}}), Nodes());
+  EXPECT_EQ(contradicting({{.holds = false, .installed = 0}, {.holds = false, .installed = 0}}), Nodes());
+}
+
+// Claim: one report never takes the run to a step that nobody has come to, nor speaks against another member
+// than its own, whatever it says.
+TEST(LockstepWorkload, OneLiarIsFound) {
+  for (const std::uint64_t lie : {0ULL, 5ULL, 10ULL, 1ULL << 62, ~0ULL}) {
+    for (std::size_t liar = 0; liar < 3; ++liar) {
+      std::vector<Reported> all{{.step = 7}, {.step = 8}, {.step = 7}};
+      if (liar == 1) std::swap(all[1], all[2]);
+      all[liar].step = lie;
+      EXPECT_EQ(contradicting(all), Nodes{2 + liar}) << lie << " of " << liar;
+    }
+    if (lie <= 8) continue;
+    EXPECT_EQ(contradicting({{.step = 7}, {.step = 8}, {.step = lie, .holds = false}}), Nodes{4}) << lie;
+    EXPECT_EQ(contradicting({{.step = 7}, {.step = 8}, {.step = lie, .installed = 2}}), Nodes{4}) << lie;
+    EXPECT_EQ(contradicting(
+                  {{.step = 7, .holds = false}, {.step = lie, .holds = false}, {.step = 7, .holds = false}}),
+              Nodes{3});
+    EXPECT_EQ(contradicting({{.step = lie, .installed = 0}, {.installed = 0}}), Nodes{2}) << lie;
+    EXPECT_EQ(contradicting({{.step = lie}}, {.steps = 9}), Nodes{2}) << lie;
+  }
+  EXPECT_EQ(contradicting({{.step = 9}}, {.steps = 9}), Nodes());
 }
 
 // A report is a number and nothing else: a member may send any bytes.

@@ -110,8 +110,9 @@ using NetworkSink = std::function<void(NetworkEvent)>;
 
 class Network {
  public:
-  // The largest frame. A receiver closes a connection on which a larger one comes.
-  static constexpr std::uint64_t kMaxFrameBytes = 2ULL << 20;
+  // The largest frame. A receiver closes a connection on which a larger one comes. A connection of any node
+  // can hold so much here before its first frame is whole.
+  static constexpr std::uint64_t kMaxFrameBytes = 128ULL << 10;
   // The cost of one connection's unconsumed frames after which no more is read. One frame more may come.
   static constexpr std::uint64_t kReadAhead = 8ULL << 20;
   // About the memory that a frame takes beside its bytes, as an event in a mailbox.

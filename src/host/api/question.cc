@@ -25,11 +25,17 @@ bool is_method(std::string_view name) {
          std::ranges::all_of(name, [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); });
 }
 
-Error too_large(std::string where, std::string_view what, std::size_t bytes) {
+Error question_too_large(std::string where, std::size_t bytes) {
   return {.where = std::move(where),
-          .what = fmt::format("the {} is too large", what),
+          .what = "the question is too large",
           .got = fmt::format("{} bytes", bytes),
           .expected = fmt::format("at most {}", kMaxQuestionBytes)};
+}
+
+Error answer_too_large(std::size_t bytes) {
+  return {.what = "the answer is too large",
+          .got = fmt::format("{} bytes", bytes),
+          .expected = fmt::format("at most {}", kMaxAnswerBytes)};
 }
 
 Error too_busy(std::string where) {

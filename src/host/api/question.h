@@ -20,8 +20,11 @@ namespace gossamer::host {
 // Names a question for the life of the Network that asked it or was asked; never used twice.
 using QuestionId = StrongId<struct QuestionIdTag>;
 
-inline constexpr std::size_t kMaxQuestionBytes = std::size_t{1} << 20;  // there, and back
+inline constexpr std::size_t kMaxQuestionBytes = std::size_t{64} << 10;  // there
+inline constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 20;     // and back
 inline constexpr std::size_t kMaxWaitingQuestions = 1024;  // of one Network: asked, and to be answered, each
+// Limit on questions of one node that wait for an answer. One node keeps no other from being answered.
+inline constexpr std::size_t kMaxOfOneNode = 128;
 // Limits on questions of strangers that wait for an answer: in all, and from one host. A process with few
 // descriptors has fewer.
 inline constexpr std::size_t kMaxStrangersQuestions = 768;
@@ -43,8 +46,9 @@ struct Question {
 
 [[nodiscard]] bool is_method(std::string_view name);
 
-// Errors that both kinds of Network answer with. `where` is the other end; `what` is a question or an answer.
-[[nodiscard]] Error too_large(std::string where, std::string_view what, std::size_t bytes);
+// Errors that both kinds of Network answer with. `where` is the other end.
+[[nodiscard]] Error question_too_large(std::string where, std::size_t bytes);
+[[nodiscard]] Error answer_too_large(std::size_t bytes);
 [[nodiscard]] Error too_busy(std::string where);
 [[nodiscard]] Error no_answer(std::string where, const std::string& method, Duration timeout);
 

@@ -396,7 +396,7 @@ void GrpcNetwork::close(ConnectionId connection) {
 
 OutgoingQuestion::Way GrpcNetwork::way_to(const Endpoint& to, const Question& question) {
   const auto make = [&] {
-    return channel_to(to, {.most_received = static_cast<int>(kMaxQuestionBytes), .name = question.to});
+    return channel_to(to, {.most_received = static_cast<int>(kMaxAnswerBytes), .name = question.to});
   };
   if (question.asked == Question::Asked::kOnce) return {.channel = make()};
   using Clock = std::chrono::steady_clock;

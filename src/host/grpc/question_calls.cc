@@ -112,7 +112,7 @@ void IncomingQuestion::OnReadDone(bool ok) {
     Error nothing{.kind = ErrorKind::kBadData, .what = "no question", .expected = "one message"};
     return answer(std::move(nothing));
   }
-  if (request_.Length() > kMaxQuestionBytes) return answer(too_large("", "question", request_.Length()));
+  if (request_.Length() > kMaxQuestionBytes) return answer(question_too_large("", request_.Length()));
   Asked asked{.question = id_,
               .method = context_->method().substr(std::char_traits<char>::length(kQuestionService)),
               .peer = {certificate_name(context_->auth_context().get())},
@@ -123,7 +123,7 @@ void IncomingQuestion::OnReadDone(bool ok) {
 }
 
 void IncomingQuestion::answer(Result<std::string> answer) {
-  if (answer.ok() && answer->size() > kMaxQuestionBytes) answer = too_large("", "answer", answer->size());
+  if (answer.ok() && answer->size() > kMaxAnswerBytes) answer = answer_too_large(answer->size());
   if (!claim_finish()) return;
   if (!answer.ok()) return Finish(to_status(answer.error()));
   response_ = to_buffer(*answer);

@@ -62,7 +62,7 @@ QuestionId GrpcQuestions::ask(const OutgoingQuestion::Way& way, const std::strin
     started->start(std::move(self), std::move(question));
   } else {
     if (way.reached) way.reached(true);
-    sink_(Answered{id, bytes > kMaxQuestionBytes ? too_large(to, "question", bytes) : too_busy(to)});
+    sink_(Answered{id, bytes > kMaxQuestionBytes ? question_too_large(to, bytes) : too_busy(to)});
   }
   return id;
 }
@@ -79,15 +79,19 @@ grpc::ServerGenericBidiReactor* GrpcQuestions::accept(grpc::GenericCallbackServe
                                   .expected = fmt::format("at most {} s", kMaxQuestionTime.seconds()),
                                   .fix = "set the call's deadline"}));
   }
+  const std::string asker = certificate_name(context->auth_context().get());
   std::shared_ptr<IncomingQuestion> question;
   {
     const std::lock_guard lock(mutex_);
     if (ending_) return refuse_call({grpc::StatusCode::UNAVAILABLE, "shutting down"});
-    if (incoming_.size() >= kMaxWaitingQuestions)
+    const auto of_asker = of_asker_.find(asker);
+    const bool too_many = !asker.empty() && of_asker != of_asker_.end() && of_asker->second >= kMaxOfOneNode;
+    if (too_many || incoming_.size() >= kMaxWaitingQuestions)
       return refuse_call(to_status(too_busy(""), StatusUse::kBusy));
+    ++of_asker_[asker];
     const QuestionId id{++numbers_};
     question = std::make_shared<IncomingQuestion>(
-        id, sink_, [this](QuestionId over) { answered_over(over); }, context);
+        id, sink_, [this, asker](QuestionId over) { answered_over(over, asker); }, context);
     incoming_[id] = question;
   }
   question->start(question);
@@ -138,9 +142,11 @@ void GrpcQuestions::asked_over(QuestionId question, std::shared_ptr<void> remain
   if (outgoing_.empty() && incoming_.empty()) all_over_.notify_all();
 }
 
-void GrpcQuestions::answered_over(QuestionId question) {
+void GrpcQuestions::answered_over(QuestionId question, const std::string& asker) {
   const std::lock_guard lock(mutex_);
   incoming_.erase(question);
+  const auto of_asker = of_asker_.find(asker);
+  if (--of_asker->second == 0) of_asker_.erase(of_asker);
   if (outgoing_.empty() && incoming_.empty()) all_over_.notify_all();
 }
 

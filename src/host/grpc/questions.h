@@ -11,6 +11,7 @@
 #include <grpcpp/generic/async_generic_service.h>
 
 #include <condition_variable>
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -37,7 +38,7 @@ class GrpcQuestions {
   // Whether a call's full method name names a question.
   [[nodiscard]] static bool is_question(const std::string& method);
   // For gRPC: the reactor of a call that is_question(). Refuses a question without a deadline, or with one
-  // too far away. Refuses one that comes while too many wait.
+  // too far away. Refuses one that comes while too many wait, in all or of one node.
   [[nodiscard]] grpc::ServerGenericBidiReactor* accept(grpc::GenericCallbackServerContext* context);
 
   void answer(QuestionId question, Result<std::string> answer);
@@ -51,7 +52,7 @@ class GrpcQuestions {
 
  private:
   void asked_over(QuestionId question, std::shared_ptr<void> remains);
-  void answered_over(QuestionId question);
+  void answered_over(QuestionId question, const std::string& asker);
 
   const NetworkSink sink_;
   QuestionNumbers& numbers_;
@@ -61,7 +62,8 @@ class GrpcQuestions {
   bool ending_ = false;
   std::map<QuestionId, std::shared_ptr<OutgoingQuestion>> outgoing_;
   std::map<QuestionId, std::shared_ptr<IncomingQuestion>> incoming_;
-  std::vector<std::shared_ptr<void>> remains_;  // channels, which must not be freed on gRPC's threads
+  std::map<std::string, std::size_t> of_asker_;  // those of each certificate
+  std::vector<std::shared_ptr<void>> remains_;   // channels, which must not be freed on gRPC's threads
 };
 
 // The reactor of a call that is not served: it ends at once.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/check.h"
 #include "host/sim/network.h"
@@ -14,6 +15,7 @@ namespace {
 
 constexpr Duration kTick{1};
 constexpr Duration kResend{200'000'000};  // TCP's least time-out
+constexpr Duration kLate{1'000'000'000};  // of an event that waits for a slow downlink
 
 SimSide& side_of(const SimEnd& end) { return end.connection->sides[static_cast<std::size_t>(end.side)]; }
 SimEnd other(const SimEnd& end) { return {end.connection, 1 - end.side}; }
@@ -43,7 +45,18 @@ void SimInternet::set_path(const std::string& from, const std::string& to, const
   machine_named(from).ways[&machine_named(to)].quality = quality;
 }
 void SimInternet::set_rates(const std::string& name, const MachineRates& rates) {
-  machine_named(name).rates = rates;
+  SimMachine& machine = machine_named(name);
+  const double slower = machine.rates.down_bytes_per_second / rates.down_bytes_per_second;
+  machine.rates = rates;
+  if (slower == 1) return;
+  const Instant now = timeline_.now();
+  const auto anew = [now, slower](Instant when) {
+    return when <= now ? when : now + from_seconds((when - now).seconds() * slower);
+  };
+  machine.downlink_free = anew(machine.downlink_free);
+  std::map<std::uint64_t, SimLateEvent> late = std::exchange(machine.late, {});
+  for (const auto& [number, one] : late) side_of(one.to).last_event = side_of(one.to).last_soon;
+  for (auto& [number, one] : late) emit(one.to, anew(one.when), std::move(one.event));
 }
 
 void SimInternet::set_cut(const std::string& from, const std::string& to, Lane lane, bool is_cut) {
@@ -195,9 +208,24 @@ void SimInternet::emit(const SimEnd& end, Instant when, NetworkEvent event) {
   SimSide& side = side_of(end);
   when = std::max({when, timeline_.now(), side.last_event + kTick});
   side.last_event = when;
+  if (when - timeline_.now() >= kLate) return emit_late(end, when, std::move(event));
+  side.last_soon = when;
   timeline_.at(when, [sink = side.sink, machine = side.machine, event = std::move(event)]() mutable {
     hand_over(*machine, [sink, event = std::move(event)]() mutable {
       if (const auto alive = sink.lock()) (*alive)(std::move(event));
+    });
+  });
+}
+
+void SimInternet::emit_late(const SimEnd& end, Instant when, NetworkEvent event) {
+  SimMachine& machine = *side_of(end).machine;
+  const std::uint64_t number = ++machine.last_late;
+  machine.late.emplace(number, SimLateEvent{.to = end, .when = when, .event = std::move(event)});
+  timeline_.at(when, [&machine, number] {
+    const auto late = machine.late.extract(number);
+    if (late.empty()) return;  // the downlink has another rate since
+    hand_over(machine, [one = std::move(late.mapped())]() mutable {
+      if (const auto alive = side_of(one.to).sink.lock()) (*alive)(std::move(one.event));
     });
   });
 }

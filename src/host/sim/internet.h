@@ -5,7 +5,8 @@
 //
 // What is modelled:
 // - Each machine has an uplink and a downlink of a certain rate. Its connections share them in turns of 16
-//   KiB, as TCP connections share a bottleneck.
+//   KiB, as TCP connections share a bottleneck. What waits for a downlink comes by its new rate, if that
+//   changes.
 // - Each path has a one-way delay, jitter for each segment, and loss. A lost segment costs the time that TCP
 //   takes to send it again, and the order is kept.
 // - Opening a connection takes four round trips (three for a question), as one of host/grpc does: TCP, TLS,
@@ -80,6 +81,13 @@ struct SimWay {
   std::optional<PathQuality> quality = {};
 };
 
+// An event that waits for a slow downlink.
+struct SimLateEvent {
+  SimEnd to;
+  Instant when;
+  NetworkEvent event;
+};
+
 // A machine stays where it is as long as its internet lives.
 struct SimMachine {
   std::string name;
@@ -89,6 +97,8 @@ struct SimMachine {
   bool gone = false;
   bool sending = false;
   Instant downlink_free = {};
+  std::map<std::uint64_t, SimLateEvent> late = {};  // by their order
+  std::uint64_t last_late = 0;
   std::deque<SimEnd> turns = {};
   std::map<std::uint16_t, SimListener> listeners = {};
   std::vector<std::function<void()>> held = {};  // deliveries while paused
@@ -176,6 +186,7 @@ class SimInternet {
   void reset_other(const SimEnd& end, const std::string& what);
   // Hands an event to the side's process, after all its earlier ones, when its machine is running.
   void emit(const SimEnd& end, Instant when, NetworkEvent event);
+  void emit_late(const SimEnd& end, Instant when, NetworkEvent event);
   // Now, or when the machine goes on; never if it is gone.
   template <class Delivery>
   static void hand_over(SimMachine& machine, Delivery&& delivery) {

@@ -121,5 +121,33 @@ TEST(SimInternet, OpensToPaused) {
   }
 }
 
+// What waits for a slow downlink comes by the downlink's new rate, in its order, and before the end of the
+// connection.
+TEST(SimInternet, WhatWaitsTakesTheNewRate) {
+  for (const bool closes : {false, true}) {
+    Two two;
+    two.run_to(2 * kOpen);
+    two.at_b.clear();
+    two.internet.set_rates("b", {.down_bytes_per_second = 1});
+    for (const char* const words : {"0123456789", "abcdefghij", "klmnopqrst"})
+      two.a->send(two.id, Two::text(words));
+    two.run_to(2 * kOpen + 15'000);
+    EXPECT_EQ(Two::kinds(two.at_b), "R");
+    if (closes) two.a->close(two.id);
+    two.internet.set_rates("b", {.down_bytes_per_second = 10});
+    two.run_to(2 * kOpen + 15'000 + 400);
+    EXPECT_EQ(Two::kinds(two.at_b), "R");
+    two.run_to(2 * kOpen + 15'000 + 700);  // half of the second frame, by the rate of before, takes 0.5 s
+    EXPECT_EQ(Two::kinds(two.at_b), "RR");
+    two.internet.set_rates("b", {.down_bytes_per_second = 2});
+    two.run_to(2 * kOpen + 15'000 + 2000);
+    EXPECT_EQ(Two::kinds(two.at_b), "RR");
+    two.run_to(2 * kOpen + 30'000);
+    EXPECT_EQ(Two::kinds(two.at_b), closes ? "RRRC" : "RRR");
+    ASSERT_GE(two.at_b.size(), 3U);
+    EXPECT_EQ(std::get<Received>(two.at_b[2]).frame[0].bytes()[0], std::byte{'k'});
+  }
+}
+
 }  // namespace
 }  // namespace gossamer::host

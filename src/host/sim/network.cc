@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -81,7 +82,8 @@ void SimNetwork::answer(QuestionId question, Result<std::string> answer) {
 
 void SimNetwork::send(ConnectionId connection, Slices frame) {
   const std::uint64_t bytes = total_bytes(frame);
-  CHECK(bytes <= kMaxFrameBytes, bytes);
+  // The answer to a question goes the same way.
+  CHECK(bytes <= std::max<std::uint64_t>(kMaxFrameBytes, kMaxAnswerBytes), bytes);
   const auto found = connections_.find(connection);
   if (found == connections_.end()) return;
   SimSide& here = found->second.connection->sides[static_cast<std::size_t>(found->second.side)];

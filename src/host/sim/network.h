@@ -32,7 +32,8 @@ struct SimSide {
   bool watched = false;           // a check for giving up is on its way
   std::optional<SimSegment> held;
   Instant last_arrival{-1};  // when a segment that this side sent arrived last
-  Instant last_event{-1};    // when this side's process was handed an event last
+  Instant last_event{-1};    // when this side's process is handed an event last
+  Instant last_soon{-1};     // likewise, of the events that do not wait for a slow downlink
 };
 
 struct SimConnection {

@@ -14,7 +14,7 @@ QuestionId SimQuestions::ask(const Endpoint& to, Question question) {
   const std::size_t bytes = question.body.size();
   if (bytes > kMaxQuestionBytes || outgoing_.size() >= kMaxWaitingQuestions) {
     outgoing_[id] = {.connection = {}, .where = where};
-    end_after({}, id, bytes > kMaxQuestionBytes ? too_large(where, "question", bytes) : too_busy(where));
+    end_after({}, id, bytes > kMaxQuestionBytes ? question_too_large(where, bytes) : too_busy(where));
     return id;
   }
   end_after(question.timeout, id, no_answer(where, question.method, question.timeout));
@@ -48,7 +48,7 @@ void SimQuestions::answer(QuestionId question, Result<std::string> answer) {
   if (found == incoming_.end()) return;
   const ConnectionId connection = found->second.connection;
   incoming_.erase(found);
-  if (answer.ok() && answer->size() > kMaxQuestionBytes) answer = too_large("", "answer", answer->size());
+  if (answer.ok() && answer->size() > kMaxAnswerBytes) answer = answer_too_large(answer->size());
   if (!answer.ok()) answer = made_fit(answer.error());
   std::string frame = answer.ok() ? *answer : answer.error().message();
   network_.connections_.at(connection).connection->answer = std::move(answer);

@@ -4,7 +4,9 @@
 // do what one learner does that holds all of it, with its output rows in no shards.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -305,6 +307,62 @@ TEST_P(LearnerParts, LeaveOthersRowsAlone) {
       for (std::size_t i = 0; i < network.output.stride(); ++i) EXPECT_EQ(network.output.weights(row)[i], 0);
     }
   }
+}
+
+// Claim: the first share is the sum, however far its shift is from 0. Below -88 the exponential of the
+// distance is infinite in f32.
+TEST(PartitionShares, BeginAnywhere) {
+  for (const float shift : {-1000.0F, -89.0F, 0.0F, 89.0F, 1000.0F, -0x1p61F, 0x1p61F}) {
+    PartitionShare sum;
+    add_share(sum, {.shift = shift, .sum = 3});
+    EXPECT_EQ(sum.shift, shift);
+    EXPECT_EQ(sum.sum, 3) << shift;
+    add_share(sum, {.shift = shift, .sum = 2});
+    EXPECT_EQ(sum.sum, 5) << shift;
+  }
+}
+
+// Claim: whatever others say of their rows, a node computes finite numbers from the sums.
+TEST(PartitionShares, OfOthersMakeNoInfinities) {
+  const ProblemShape shape = shape_of({});
+  const LabelCounts counts = random_counts(shape.network.labels, 5);
+  const OwnedBatch batch = random_batch(shape, 100);
+  const TableMoments moments{.embedding = Moments::kBlock, .output = Moments::kElement};
+  const float most = std::numeric_limits<float>::max() / 2;
+  for (const PartitionShare& lie : std::vector<PartitionShare>{
+           {-1000, 1}, {-0x1p61F, 1}, {0x1p61F, 1}, {0, 1e-45F}, {0x1p61F, 1e-45F}, {0, most}}) {
+    for (const std::size_t nodes : {1U, 2U}) {
+      Node node(shape.network, part_of(shape.network, 0, nodes), moments, counts, 2);
+      node.learner.begin(batch.view(), StepNumber{0}, {.learning_rate = 0.01F}, Company::kOthers);
+      node.learner.embed();
+      node.learner.score();
+      node.learner.normalise(std::vector<PartitionShare>(kSamples, lie));
+      const auto finite = [](float value) { return std::isfinite(value); };
+      EXPECT_TRUE(std::ranges::all_of(node.learner.state().last().dh.span(), finite))
+          << lie.shift << " " << lie.sum;
+      (void)node.learner.finish();
+      EXPECT_TRUE(std::ranges::all_of(node.network.output.all_weights(), finite))
+          << lie.shift << " " << lie.sum;
+      EXPECT_TRUE(std::isfinite(node.learner.loss())) << lie.shift << " " << lie.sum;
+    }
+  }
+}
+
+// Claim: a node without rows of its own adds nothing, whatever the sums of others are.
+TEST(PartitionShares, CountNothingWithoutRows) {
+  const ProblemShape shape = shape_of({});
+  const LabelCounts counts = random_counts(shape.network.labels, 5);
+  const OwnedBatch batch = random_batch(shape, 100);
+  NetworkPart part = part_of(shape.network, 0, 2);
+  for (std::size_t shard = 0; shard < part.rows.shards(); ++shard) part.rows.drop(shard);
+  Node node(shape.network, std::move(part), {.embedding = Moments::kBlock, .output = Moments::kElement},
+            counts, 2);
+  node.learner.begin(batch.view(), StepNumber{0}, {.learning_rate = 0.01F}, Company::kOthers);
+  node.learner.embed();
+  node.learner.score();
+  node.learner.normalise(std::vector<PartitionShare>(kSamples, {.shift = -1000, .sum = 1}));
+  for (const float dh : node.learner.state().last().dh.span()) ASSERT_EQ(dh, 0);
+  EXPECT_EQ(node.learner.loss(), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -121,6 +121,21 @@ void SamplePhases::add_shares(std::span<const Part> parts, BatchState& state) {
   }
 }
 
+namespace {
+
+// exp(shift here - shift of the sum) / (Z samples). Rows that are here have at most all of the probability.
+// Sums that come from other nodes may say otherwise, and would make infinities of what is here.
+float factor_of_own(std::size_t sample, const PartitionShare& sum, const BatchState& state) {
+  const float here = state.shares[sample].sum;
+  if (here == 0) return 0;
+  const auto samples = static_cast<float>(state.samples);
+  const float factor = std::exp(state.shift[sample] - sum.shift) / (sum.sum * samples);
+  const float most = 2 / (here * samples);  // rounding leaves it far below
+  return factor <= most ? factor : most;
+}
+
+}  // namespace
+
 void SamplePhases::normalise(std::span<const PartitionShare> sums, std::span<const Part> parts,
                              host::Range range, BatchState& state) const {
   LayerState& layer = state.last();
@@ -129,10 +144,10 @@ void SamplePhases::normalise(std::span<const PartitionShare> sums, std::span<con
     state.loss[sample] = 0;
     if (sample >= state.samples || state.target[sample] == 0) continue;
     const auto [shift, z] = sums[sample];
-    const float own = std::exp(state.shift[sample] - shift);
-    state.inv[sample] = own / (z * static_cast<float>(state.samples));
-    state.loss[sample] =
-        state.target[sample] * (state.positives[sample] * (shift + std::log(z)) - state.positive_sum[sample]);
+    state.inv[sample] = factor_of_own(sample, sums[sample], state);
+    if (state.positives[sample] > 0)
+      state.loss[sample] = state.target[sample] *
+                           (state.positives[sample] * (shift + std::log(z)) - state.positive_sum[sample]);
     const std::size_t at = sample * layer.stride;
     for (const Part& part : parts) {
       parts_.kernels.add_scaled(layer.dh.data() + at, part.hidden_gradient + at, state.inv[sample],

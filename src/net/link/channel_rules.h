@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ChannelRules: what the table of channels allows (docs/protocols/link.md, "Channels"): which nodes may send
-// on a channel, on which lanes, and how much. A message that breaks the table is refused at its first piece,
-// before anything of it is kept. The user of links gives the table, and says which peers serve.
+// on a channel, to which nodes, on which lanes, and how much. A message that breaks the table is refused at
+// its first piece, before anything of it is kept. The user of links gives the table, and says which peers
+// serve.
 //
 // Thread rule: one owner.
 #pragma once
@@ -10,6 +11,7 @@
 #include <gossamer/link.pb.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -31,6 +33,10 @@ enum class Sender : std::uint8_t {
 };
 [[nodiscard]] std::string_view name(Sender sender);
 
+// What a receiver is.
+enum class Receiver : std::uint8_t { kCoordinator, kMember, kAny };
+[[nodiscard]] std::string_view name(Receiver receiver);
+
 enum class Lanes : std::uint8_t { kControl, kBulk, kBoth };
 [[nodiscard]] std::string_view name(Lanes lanes);
 
@@ -40,16 +46,22 @@ struct ChannelRule {
   Sender sender = Sender::kJoining;
   Lanes lanes = Lanes::kControl;
   std::uint64_t most_bytes = 0;  // of one message: body and payload
+  Receiver receiver = Receiver::kAny;
 };
 
 class ChannelRules {
  public:
   // The table outlives the rules. Without rows everything is allowed. `coordinator`: the node that leads.
-  explicit ChannelRules(std::span<const ChannelRule> table = {}, NodeId coordinator = {})
-      : table_(table), coordinator_(coordinator) {}
+  // `own`: what this node is, which receives.
+  explicit ChannelRules(std::span<const ChannelRule> table = {}, NodeId coordinator = {},
+                        Receiver own = Receiver::kMember)
+      : table_(table), coordinator_(coordinator), own_(own) {}
 
   // The peers that serve. Before the first call all members count as serving: the view is not known.
   void set_serving(std::set<PeerId> peers) { serving_ = std::move(peers); }
+  // The peer was asked on the channel for an answer of so many bytes. From now on a message of it may have
+  // them, whatever its row says.
+  void expect(PeerId from, std::uint32_t channel, std::uint64_t most_bytes);
   // The most bytes of messages that may wait here for the peer on a lane. A peer that lets more gather does
   // not read. Without a table: any number.
   [[nodiscard]] std::uint64_t most_queued(PeerId peer, host::Lane lane) const;
@@ -60,10 +72,13 @@ class ChannelRules {
 
  private:
   [[nodiscard]] Sender sender(PeerId peer) const;
+  [[nodiscard]] std::uint64_t most_bytes(PeerId from, const ChannelRule& row) const;
 
   std::span<const ChannelRule> table_;
   NodeId coordinator_;
+  Receiver own_;
   std::optional<std::set<PeerId>> serving_;
+  std::map<std::pair<NodeId, std::uint32_t>, std::pair<Incarnation, std::uint64_t>> expected_;
 };
 
 }  // namespace gossamer::net

@@ -45,6 +45,39 @@ TEST_F(ChannelRulesTest, Standing) {
   EXPECT_FALSE(may(kRuledPeer, host::Lane::kControl, 9)) << "nobody's channel";
 }
 
+// Claim: a row for coordinators is none for members, and the other way round.
+TEST_F(ChannelRulesTest, Receivers) {
+  constexpr std::array kTable{
+      ChannelRule{1, Sender::kServing, Lanes::kControl, 10, Receiver::kCoordinator},
+      ChannelRule{2, Sender::kServing, Lanes::kControl, 10, Receiver::kMember},
+      ChannelRule{3, Sender::kServing, Lanes::kControl, 10, Receiver::kAny},
+  };
+  for (const Receiver own : {Receiver::kCoordinator, Receiver::kMember}) {
+    rules_ = ChannelRules(kTable, kLeadingNode, own);
+    EXPECT_EQ(may(kRuledPeer, host::Lane::kControl, 1), own == Receiver::kCoordinator);
+    EXPECT_EQ(may(kRuledPeer, host::Lane::kControl, 2), own == Receiver::kMember);
+    EXPECT_TRUE(may(kRuledPeer, host::Lane::kControl, 3));
+  }
+}
+
+// Claim: an answer may be as large as what was asked for, from the life that was asked alone, and on that
+// channel alone. A later question for less does not make an earlier answer a fault.
+TEST_F(ChannelRulesTest, Expected) {
+  const PeerId later{kRuledPeer.node, Incarnation(6)};
+  rules_.set_serving({kRuledPeer, later});
+  EXPECT_FALSE(may(kRuledPeer, host::Lane::kBulk, 2, 0, 1000));
+  rules_.expect(kRuledPeer, 2, 1000);
+  rules_.expect(kRuledPeer, 2, 5);
+  EXPECT_TRUE(may(kRuledPeer, host::Lane::kBulk, 2, 0, 1000));
+  EXPECT_FALSE(may(kRuledPeer, host::Lane::kBulk, 2, 1, 1000));
+  EXPECT_FALSE(may(kRuledPeer, host::Lane::kBulk, 3, 0, 1000));
+  EXPECT_FALSE(may(later, host::Lane::kBulk, 2, 0, 1000));
+  rules_.expect(later, 2, 30);
+  EXPECT_TRUE(may(later, host::Lane::kBulk, 2, 0, 30));
+  EXPECT_FALSE(may(later, host::Lane::kBulk, 2, 0, 31));
+  EXPECT_TRUE(may(later, host::Lane::kBulk, 2, 0, 20)) << "what its row says";
+}
+
 // Claim: until the view is known, members count as serving.
 TEST_F(ChannelRulesTest, BeforeTheView) {
   EXPECT_TRUE(may(kRuledPeer, host::Lane::kControl, 2));
@@ -68,13 +101,16 @@ TEST_F(ChannelRulesTest, Bytes) {
 }
 
 // Claim: little waits for a joining member, more for one that serves, and whole parts for it on the bulk
-// lane.
+// lane. What waits for a member that reads nothing is at most 50 MB, but for those.
 TEST_F(ChannelRulesTest, Waiting) {
   rules_.set_serving({kRuledPeer});
   const PeerId other{NodeId(3), Incarnation(6)};
   EXPECT_LT(rules_.most_queued(other, host::Lane::kControl),
             rules_.most_queued(kRuledPeer, host::Lane::kControl));
   EXPECT_LT(rules_.most_queued(other, host::Lane::kBulk), rules_.most_queued(kRuledPeer, host::Lane::kBulk));
+  constexpr std::uint64_t kMostBecauseOfOne = 50'000'000;
+  EXPECT_LT(rules_.most_queued(other, host::Lane::kBulk), kMostBecauseOfOne);
+  EXPECT_LT(rules_.most_queued(kRuledPeer, host::Lane::kControl), kMostBecauseOfOne);
   EXPECT_EQ(ChannelRules().most_queued(other, host::Lane::kControl),
             std::numeric_limits<std::uint64_t>::max());
 }

@@ -40,5 +40,7 @@ inline constexpr std::array<std::pair<std::uint32_t, std::string_view>, 10> kCha
 
 // All rows, by channel.
 [[nodiscard]] std::span<const ChannelRule> channel_rules();
+// Those of membership alone, for a coordinator that serves no other channel.
+[[nodiscard]] std::span<const ChannelRule> rules_of_membership();
 
 }  // namespace gossamer::net

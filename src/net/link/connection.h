@@ -22,8 +22,10 @@ struct Connection {
   static constexpr Duration kPingEvery{1'000'000'000};
   static constexpr Duration kSilence{
       10'000'000'000};  // a connection on which nothing came for so long is closed
-  // An opener dials again sooner: an attempt takes at most 10 s, and the wait before it at most 5 s.
+  // An opener dials again sooner: an attempt takes at most 10 s, and the wait before it at most 5 s. Where
+  // two nodes wait for each other, the one with the lower number does not wait for that long.
   static constexpr Duration kAbandoned{16'000'000'000};
+  static constexpr Duration kAbandonedByLower{4'000'000'000};
   static constexpr std::uint64_t kUnwritten = 1ULL << 20;  // above it no more is sent
 
   // Takes the row of this state and the event.

@@ -19,7 +19,7 @@ inline constexpr std::uint32_t kWireMax = 1;
 
 inline constexpr std::uint64_t kMaxBodyBytes = 64ULL << 10;
 inline constexpr std::uint64_t kMaxHeaderBytes = kMaxBodyBytes + 256;
-inline constexpr std::uint64_t kMaxFrameBytes = 2ULL << 20;
+inline constexpr std::uint64_t kMaxFrameBytes = 128ULL << 10;
 
 struct Frame {
   wire::FrameHeader header;

@@ -24,7 +24,7 @@ TEST(Frame, ComesBack) {
   Rng rng(1, Purpose::kTest);
   for (const std::size_t size : {0U, 1U, 3U, 1000U, 65536U}) {
     const std::string body(size, 'b');
-    const std::string payload(size * 2, 'p');
+    const std::string payload(std::min<std::size_t>(size * 2, 30'000), 'p');
     const std::string bytes =
         joined(encode_frame(data_header(7, body), {Slice::of(payload), Slice::of(payload)}));
     for (int round = 0; round < 20; ++round) {
@@ -78,7 +78,7 @@ TEST(Frame, SaysWhatIsWrong) {
   ping.mutable_ping()->set_token(1);
   EXPECT_EQ(message(joined(encode_frame(ping))), "fine");
   EXPECT_THAT(message(joined(encode_frame(ping)) + "x"), HasSubstr("1 bytes behind"));
-  EXPECT_THAT(message(std::string(kMaxFrameBytes + 1, 'x')), HasSubstr("at most 2097152"));
+  EXPECT_THAT(message(std::string(kMaxFrameBytes + 1, 'x')), HasSubstr("at most 131072"));
 }
 
 }  // namespace

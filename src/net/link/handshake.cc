@@ -261,6 +261,14 @@ Ending Handshake::on_refusal(const wire::Refusal& refusal, const std::string& wh
           .refused = refused_by(refusal.reason())};
 }
 
+Ending Handshake::wrong_welcome(Error error) {
+  wire::Refusal refusal = refusal_of(wire::Refusal::GONE, {.what = "the link has ended here: " + error.what,
+                                                           .got = error.got,
+                                                           .expected = error.expected,
+                                                           .fix = "open another link"});
+  return {.event = ConnectionEvent::kWelcomeWrong, .reason = std::move(error), .refusal = std::move(refusal)};
+}
+
 Ending Handshake::fault(Error error) {
   wire::Refusal refusal =
       refusal_of(wire::Refusal::PROTOCOL,

@@ -93,6 +93,8 @@ class Handshake {
   [[nodiscard]] static Ending on_refusal(const wire::Refusal& refusal, const std::string& where);
   // The peer broke a rule: what is said about it here and there.
   [[nodiscard]] static Ending fault(Error error);
+  // What follows from a Welcome with an objection: the link ends here, and the node that said it is told so.
+  [[nodiscard]] static Ending wrong_welcome(Error error);
 
  private:
   [[nodiscard]] std::optional<wire::Refusal> identity_objection(const Connection& connection,

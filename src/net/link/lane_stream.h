@@ -72,6 +72,8 @@ class LaneStream {
   [[nodiscard]] std::uint64_t queued_bytes() const { return queued_bytes_; }
   [[nodiscard]] std::uint64_t acknowledged_bytes() const { return acknowledged_bytes_; }
   [[nodiscard]] std::uint64_t received_bytes() const { return received_bytes_; }
+  // What is kept here because of the other side, likewise: queued for it, and arrived and not consumed.
+  [[nodiscard]] std::uint64_t held_bytes() const { return queued_bytes_ + received_bytes_ - done_bytes_; }
 
  private:
   struct Outgoing {

@@ -111,6 +111,7 @@ LinkStatistics Link::statistics(const Connections& connections) const {
     statistics.queued_bytes += one.stream.queued_bytes();
     statistics.acknowledged_bytes += one.stream.acknowledged_bytes();
     statistics.received_bytes += one.stream.received_bytes();
+    statistics.held_bytes += one.stream.held_bytes();
   }
   statistics.up = statistics.lane(host::Lane::kControl).up;
   statistics.relayed_by = statistics.lane(host::Lane::kControl).relayed_by;

@@ -49,6 +49,7 @@ struct LinkStatistics {
   std::uint64_t queued_bytes = 0;  // sent by the user, not acknowledged
   std::uint64_t acknowledged_bytes = 0;
   std::uint64_t received_bytes = 0;
+  std::uint64_t held_bytes = 0;           // queued for the peer, and what it has sent and is not consumed
   std::optional<NodeId> relayed_by = {};  // the control connection, if it is up, goes through this node
   std::uint64_t link = 0;  // differs for each link with the node, as in Ticket; 0: there is none
   std::array<LaneStatistics, host::kLanes> lanes = {};

@@ -85,7 +85,8 @@ inline constexpr auto kConnectionTransitions = [] {
       {S::kDialing, E::kLinkEnds, S::kGone, A::kHangUp, "no lane needs it any more"},
 
       {S::kHelloSent, E::kWelcome, S::kUp, A::kLaneUp, "each end knows what the other has"},
-      {S::kHelloSent, E::kWelcomeWrong, S::kGone, A::kEndLink, "the messages are for another peer"},
+      {S::kHelloSent, E::kWelcomeWrong, S::kLeaving, A::kSayRefusalAndEnd,
+       "the peer has the link, and we do not"},
       {S::kHelloSent, E::kFinalRefusal, S::kGone, A::kEndLink, "trying again would give the same"},
       {S::kHelloSent, E::kOtherRefusal, S::kGone, A::kLaneDown, "the reason may pass"},
       {S::kHelloSent, E::kFault, S::kGone, A::kLaneDown, "the next answer may be a better one"},

@@ -48,7 +48,7 @@ void LinkTraffic::on_ping(Connection& connection, const wire::Ping& ping) {
 }
 
 void LinkTraffic::on_pong(Connection& connection, Link& link, const wire::Pong& pong, Instant now) {
-  if (pong.token() != connection.ping) return;
+  if (connection.ping == 0 || pong.token() != connection.ping) return;
   connection.ping = 0;
   // Only now: a peer that welcomes and hangs up is not dialed without end.
   link.lane(connection.lane).failures = 0;

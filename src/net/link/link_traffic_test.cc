@@ -143,5 +143,15 @@ TEST_F(LinkTrafficTest, Faults) {
   EXPECT_EQ(unexpected.error().got, "a frame of kind 1");
 }
 
+// Claim: a Pong that nobody has asked for says nothing of the round trip, nor that the peer answers.
+TEST_F(LinkTrafficTest, TakesNoPongUnasked) {
+  link_.lane(Lane::kControl).failures = 3;
+  wire::FrameHeader pong;
+  pong.mutable_pong()->set_token(0);
+  ASSERT_TRUE(take(pong).ok());
+  EXPECT_EQ(link_.round_trip, std::nullopt);
+  EXPECT_EQ(link_.lane(Lane::kControl).failures, 3);
+}
+
 }  // namespace
 }  // namespace gossamer::net

@@ -41,7 +41,9 @@ Links::Links(host::Network& network, Options options)
                     .most_held_in_all = options_.relay_bytes,
                     .most_held_of_one = options_.relay_bytes / 2},
                    options_.strangers),
-      traffic_(connections_, ChannelRules(options_.channels, options_.coordinator)),
+      traffic_(connections_, ChannelRules(options_.channels, options_.coordinator,
+                                          options_.self.node == options_.coordinator ? Receiver::kCoordinator
+                                                                                     : Receiver::kMember)),
       handshake_({.run = options_.run,
                   .self = options_.self,
                   .program = options_.program,
@@ -343,10 +345,8 @@ Link& Links::link_for(const wire::Hello& hello, LinkEvents& out) {
 
 void Links::on_welcome(Connection& connection, const wire::Welcome& welcome, Instant now, LinkEvents& out) {
   Link& link = links_.at(connection.node);
-  if (auto wrong = handshake_.objection(connection, welcome, link)) {
-    return leave(connection, {.event = ConnectionEvent::kWelcomeWrong, .reason = std::move(*wrong)}, now,
-                 out);
-  }
+  if (auto wrong = handshake_.objection(connection, welcome, link))
+    return leave(connection, Handshake::wrong_welcome(std::move(*wrong)), now, out);
   link.peer = peer_of(welcome.from());
   if (const host::Endpoint* const at = claimed(link, connection.lane)) dials_.answered(*at);
   connection.advance(ConnectionEvent::kWelcome);

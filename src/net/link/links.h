@@ -93,6 +93,11 @@ class Links {
   // The peers that serve, for the table of channels. Before the first call all members count as serving.
   void set_serving(std::set<PeerId> peers) { traffic_.rules().set_serving(std::move(peers)); }
 
+  // The peer was asked on the channel for an answer of so many bytes (ChannelRules::expect).
+  void expect(PeerId from, std::uint32_t channel, std::uint64_t most_bytes) {
+    traffic_.rules().expect(from, channel, most_bytes);
+  }
+
   // Opens the connection of a lane anew by another way, if this node opened the link: directly, or through a
   // relay. No message is lost or doubled, as with connections that broke. False: it did not open it. The next
   // on() or tick() tells that the lane is broken.

@@ -223,9 +223,9 @@ TEST_F(LinksTest, PeersThatReadNothing) {
   join(a, b);
   b.consumes = false;
   a.links->set_serving({});
-  for (int i = 0; i < 30; ++i) a.send(b, Lane::kControl, "", 1 << 20);
+  for (int i = 0; i < 15; ++i) a.send(b, Lane::kControl, "", 1 << 20);
   run_for(3);
-  EXPECT_TRUE(a.all<PeerAtFault>().empty()) << "less than 32 MiB wait";
+  EXPECT_TRUE(a.all<PeerAtFault>().empty()) << "less than 16 MiB wait";
   for (int i = 0; i < 30; ++i) a.send(b, Lane::kControl, "", 1 << 20);
   run_for(3);
   ASSERT_EQ(a.all<PeerAtFault>().size(), 1U);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
@@ -8,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "net/link/test_counting_network.h"
 #include "net/link/test_simulated_nodes.h"
 
 namespace gossamer::net {
@@ -188,6 +190,62 @@ TEST_F(LinksLanesTest, ALaterConnectionIsTwoEvents) {
     EXPECT_EQ(node->all<LinkUp>().size(), 2U);
     EXPECT_EQ(node->all<LinkBroken>().size(), 1U);
     expect_turns(*node);
+  }
+}
+
+// One end of a link, without a network between. Its time stands still.
+struct Side {
+  explicit Side(std::uint64_t number)
+      : self{NodeId{number}, Incarnation{1}},
+        links(network, {.run = "run", .self = self, .program = "test"}) {
+    network.keeps = true;
+  }
+  void open(const Side& to) { links.open({.node = to.self.node, .control = {"m", 1}, .bulk = {"m", 2}}, {}); }
+  void on(host::NetworkEvent event) { links.on(std::move(event), {}, events); }
+  // The first connection that it dialed is open, and says Hello.
+  Slices greets(const Side& to) {
+    on(host::Opened{host::ConnectionId{1}, {certificate_name(to.self.node)}});
+    return encode_frame(network.sent.back());
+  }
+  // The other side's connection arrives, and says Hello.
+  void hears(const Side& from, Slices hello) {
+    on(host::Accepted{kAccepted, Lane::kControl, {certificate_name(from.self.node)}, "far", "host"});
+    on(host::Received{kAccepted, std::move(hello)});
+  }
+  void breaks(host::ConnectionId connection) {
+    on(host::Closed{connection, Error{.what = "connection reset"}});
+  }
+  [[nodiscard]] std::ptrdiff_t ended() const {
+    return std::ranges::count_if(
+        events, [](const LinkEvent& event) { return std::holds_alternative<LinkEnded>(event); });
+  }
+  static constexpr host::ConnectionId kAccepted{100};
+  CountingNetwork network;
+  PeerId self;
+  Links links;
+  LinkEvents events;
+};
+
+// Two nodes open to each other, and a connection breaks at that moment. Each then takes the other for the
+// opener. No link stays like this: both sides end it, and their users open another.
+TEST(LinksLanes, BothTakeTheOtherForTheOpener) {
+  Side a(1);
+  Side b(2);
+  a.open(b);
+  b.open(a);
+  const Slices of_b = b.greets(a);
+  b.hears(a, a.greets(b));  // and drops its own connections
+  a.breaks(host::ConnectionId{1});
+  a.hears(b, of_b);  // it came before b closed
+  for (Side* const side : {&a, &b}) side->breaks(Side::kAccepted);
+  for (Side* const side : {&a, &b}) {
+    EXPECT_TRUE(side->links.linked(side == &a ? b.self.node : a.self.node));
+    const Duration most = side == &a ? Connection::kAbandonedByLower : Connection::kAbandoned;
+    side->links.tick(Instant{} + Duration{most.ns - 1}, side->events);
+    EXPECT_EQ(side->ended(), 0);
+    EXPECT_EQ(side->links.next_wakeup(), Instant{} + most);
+    side->links.tick(Instant{} + most, side->events);
+    EXPECT_EQ(side->ended(), 1);
   }
 }
 

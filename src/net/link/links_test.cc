@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "net/link/test_counting_network.h"
 #include "net/link/test_simulated_nodes.h"
 
 namespace gossamer::net {
@@ -324,57 +323,22 @@ TEST_F(LinksTest, BothOpen) {
   }
 }
 
-// Two nodes open to each other, and a connection breaks at that moment. Each then takes the other for the
-// opener. No link stays like this: both sides end it, and their users open another.
-TEST_F(LinksTest, BothTakeTheOtherForTheOpener) {
-  struct Side {
-    explicit Side(std::uint64_t number)
-        : self{NodeId{number}, Incarnation{1}},
-          links(network, {.run = "run", .self = self, .program = "test"}) {
-      network.keeps = true;
-    }
-    void open(const Side& to) {
-      links.open({.node = to.self.node, .control = {"m", 1}, .bulk = {"m", 2}}, {});
-    }
-    void on(host::NetworkEvent event) { links.on(std::move(event), {}, events); }
-    // The first connection that it dialed is open, and says Hello.
-    Slices greets(const Side& to) {
-      on(host::Opened{host::ConnectionId{1}, {certificate_name(to.self.node)}});
-      return encode_frame(network.sent.back());
-    }
-    // The other side's connection arrives, and says Hello.
-    void hears(const Side& from, Slices hello) {
-      const host::ConnectionId id{100};
-      on(host::Accepted{id, Lane::kControl, {certificate_name(from.self.node)}, "far", "host"});
-      on(host::Received{id, std::move(hello)});
-    }
-    [[nodiscard]] std::ptrdiff_t ended() const {
-      return std::ranges::count_if(
-          events, [](const LinkEvent& event) { return std::holds_alternative<LinkEnded>(event); });
-    }
-    CountingNetwork network;
-    PeerId self;
-    Links links;
-    LinkEvents events;
-  };
-  Side a(1);
-  Side b(2);
+// A Welcome of a life that the opener was not told of ends the link at both ends at once. The other end could
+// else wait for the opener, which has no such link.
+TEST_F(LinksTest, AWrongWelcomeEndsBothEnds) {
+  Node& a = start(1);
+  Node& b = start(2, 8);
+  a.links->set_known({{b.id.node, Incarnation{2}}});
   a.open(b);
+  run_for(0.2);
+  ASSERT_EQ(a.all<LinkEnded>().size(), 1U);
+  ASSERT_EQ(b.all<LinkEnded>().size(), 1U);
+  EXPECT_THAT(b.all<LinkEnded>()[0].reason.message(), HasSubstr("has not told this node"));
+  a.links->set_known({b.id});
   b.open(a);
-  const Slices of_b = b.greets(a);
-  b.hears(a, a.greets(b));  // and drops its own connections
-  const Error broken{.what = "connection reset"};
-  a.on(host::Closed{host::ConnectionId{1}, broken});
-  a.hears(b, of_b);  // it came before b closed
-  for (Side* const side : {&a, &b}) side->on(host::Closed{host::ConnectionId{100}, broken});
-  for (Side* const side : {&a, &b}) {
-    EXPECT_TRUE(side->links.linked(side == &a ? b.self.node : a.self.node));
-    EXPECT_EQ(side->links.next_wakeup(), Instant{} + LaneState::kBlockedAfter);
-    side->links.tick(Instant{} + LaneState::kBlockedAfter, side->events);
-    EXPECT_EQ(side->links.next_wakeup(), Instant{} + Connection::kAbandoned);
-    side->links.tick(Instant{} + Connection::kAbandoned, side->events);
-    EXPECT_EQ(side->ended(), 1);
-  }
+  b.send(a, Lane::kControl, "again");
+  run_for(1);
+  EXPECT_EQ(a.bodies(Lane::kControl), std::vector<std::string>{"again"});
 }
 
 // If the node with the lower number cannot reach the other, the other's link is taken.

@@ -3,18 +3,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 #include "base/check.h"
 #include "base/node_name.h"
 #include "base/printable.h"
+#include "net/link/lane_stream.h"
 
 namespace gossamer::net {
 namespace {
 
-// A relayed frame and the header around it must fit into a frame, whatever its number is on the next
-// connection.
-constexpr std::uint64_t kMostRelayed = kMaxFrameBytes - 64;
+// A relayed frame and the header around it fit into a frame, whatever its number is on the next connection.
+static_assert(Relay::kMostFrame < kMaxFrameBytes - 64);
+static_assert(Relay::kMostFrame > 4 + kMaxHeaderBytes + LaneStream::kPieceBytes);
 
 Error fault(std::string got, std::string expected) {
   return {.kind = ErrorKind::kBadData,
@@ -25,6 +27,23 @@ Error fault(std::string got, std::string expected) {
 }
 
 }  // namespace
+
+std::size_t Relay::Outer::halves_of(NodeId from) const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(halves, [from](const auto& one) { return one.second.from == from; }));
+}
+
+std::size_t Relay::Outer::notices_of(NodeId from) const {
+  const auto found = sources.find(from);
+  return found == sources.end() ? 0 : found->second.notices.size();
+}
+
+// A node that had nothing to send saves up no turns.
+Relay::Source& Relay::Outer::source(NodeId from) {
+  Source& source = sources[from];
+  if (!source.waits()) source.tag = std::max(source.tag, tag);
+  return source;
+}
 
 void Relay::up(host::ConnectionId id, const OuterConnection& outer) {
   CHECK(!is_inner(id), id.value);
@@ -72,14 +91,14 @@ host::ConnectionId Relay::connect(NodeId via, NodeId to, host::Lane lane) {
   wire::FrameHeader header;
   header.mutable_relay_open()->set_number(place.number);
   header.mutable_relay_open()->set_to_node(to.value);
-  notice(*outer, header);
+  notice(*outer, {}, header);
   events_.emplace_back(host::Opened{inner, {certificate_name(to)}});
   return inner;
 }
 
 void Relay::send(host::ConnectionId inner, Slices frame) {
   const std::uint64_t bytes = total_bytes(frame);
-  CHECK(bytes <= kMostRelayed, bytes);
+  CHECK(bytes <= kMostFrame, bytes);
   const auto found = ends_.find(inner);
   if (found != ends_.end()) push(found->second, std::move(frame));
 }
@@ -113,13 +132,13 @@ void Relay::push(const Place& place, Slices frame) {
   half.held += cost;
   held_ += cost;
   if (half.from.value != 0) held_of_[half.from] += cost;
-  if (half.queue.empty()) outer.turns.push_back(place.number);
+  if (half.queue.empty()) outer.source(half.from).turns.push_back(place.number);
   half.queue.push_back(std::move(frame));
   ready_.insert(place.outer);
 }
 
-void Relay::notice(host::ConnectionId outer, const wire::FrameHeader& header) {
-  outers_.at(outer).notices.push_back(encode_frame(header));
+void Relay::notice(host::ConnectionId outer, NodeId from, const wire::FrameHeader& header) {
+  outers_.at(outer).source(from).notices.push_back(encode_frame(header));
   ready_.insert(outer);
 }
 
@@ -127,7 +146,9 @@ void Relay::say_closed(const Place& place, const std::string& reason) {
   wire::FrameHeader header;
   header.mutable_relay_close()->set_number(place.number);
   header.mutable_relay_close()->set_reason(reason);
-  notice(place.outer, header);
+  const Outer& outer = outers_.at(place.outer);
+  const auto half = outer.halves.find(place.number);
+  notice(place.outer, half == outer.halves.end() ? outer.what.peer : half->second.from, header);
 }
 
 void Relay::let_go(Half& half, std::uint64_t cost) {
@@ -142,7 +163,7 @@ void Relay::forget(const Place& place) {
   const auto found = outer.halves.find(place.number);
   let_go(found->second, found->second.held);
   if (found->second.here.value != 0) ends_.erase(found->second.here);
-  if (!found->second.queue.empty()) std::erase(outer.turns, place.number);
+  if (!found->second.queue.empty()) std::erase(outer.sources.at(found->second.from).turns, place.number);
   outer.halves.erase(found);
 }
 
@@ -189,7 +210,7 @@ Result<void> Relay::on_open(host::ConnectionId id, Outer& outer, const wire::Rel
   if ((open.to_node() == 0) == (open.from_node() == 0))
     return fault("RelayOpen to and from, or neither", "one of them");
   // A peer that does not read the refusals must not pile them up.
-  if (outer.notices.size() >= kMostNotices)
+  if (outer.notices_of(outer.what.peer) >= kMostNotices)
     return fault("more requests while answers wait", "that they are read");
   outer.last_theirs = number;
   if (open.to_node() != 0) {
@@ -209,7 +230,8 @@ void Relay::pass_on(host::ConnectionId id, Outer& outer, Number number, NodeId t
     wrong = fmt::format("{} has no {} connection to {}", certificate_name(options_.self),
                         name(outer.what.lane), certificate_name(to));
   } else if (outer.halves.size() >= kMostInner || outers_.at(*onward).halves.size() >= kMostInner ||
-             outers_.at(*onward).notices.size() >= kMostNotices) {
+             outers_.at(*onward).halves_of(outer.what.peer) >= kMostInnerOfOne ||
+             outers_.at(*onward).notices_of(outer.what.peer) >= kMostNotices) {
     wrong = fmt::format("{} relays too many connections", certificate_name(options_.self));
   }
   if (!wrong.empty()) return say_closed({id, number}, wrong);
@@ -219,7 +241,7 @@ void Relay::pass_on(host::ConnectionId id, Outer& outer, Number number, NodeId t
   wire::FrameHeader header;
   header.mutable_relay_open()->set_number(there.number);
   header.mutable_relay_open()->set_from_node(outer.what.peer.value);
-  notice(*onward, header);
+  notice(*onward, outer.what.peer, header);
 }
 
 void Relay::accept(host::ConnectionId id, Outer& outer, Number number, NodeId from) {
@@ -256,8 +278,7 @@ void Relay::on_relayed(const Place& place, Slices frame) {
   const std::uint64_t held = onward.halves.at(half.onward.number).held;
   const auto of_one = held_of_.find(outers_.at(place.outer).what.peer);
   const std::uint64_t held_of_one = of_one == held_of_.end() ? 0 : of_one->second;
-  if (bytes <= kMostRelayed &&
-      held + cost <= options_.most_held[static_cast<std::size_t>(onward.what.lane)] &&
+  if (bytes <= kMostFrame && held + cost <= options_.most_held[static_cast<std::size_t>(onward.what.lane)] &&
       held_of_one + cost <= options_.most_held_of_one && held_ + cost <= options_.most_held_in_all) {
     return push(half.onward, std::move(frame));
   }
@@ -270,19 +291,26 @@ std::optional<Slices> Relay::next_frame(host::ConnectionId id) {
   const auto found = outers_.find(id);
   if (found == outers_.end()) return std::nullopt;
   Outer& outer = found->second;
-  if (!outer.notices.empty()) {
-    Slices frame = std::move(outer.notices.front());
-    outer.notices.pop_front();
+  Source* source = nullptr;
+  for (auto& [from, one] : outer.sources) {
+    if (one.waits() && (source == nullptr || one.tag < source->tag)) source = &one;
+  }
+  if (source == nullptr) return std::nullopt;
+  outer.tag = source->tag;
+  if (!source->notices.empty()) {
+    Slices frame = std::move(source->notices.front());
+    source->notices.pop_front();
+    source->tag += kHeldCost + total_bytes(frame);
     return frame;
   }
-  if (outer.turns.empty()) return std::nullopt;
-  const Number number = outer.turns.front();
-  outer.turns.pop_front();
+  const Number number = source->turns.front();
+  source->turns.pop_front();
   Half& half = outer.halves.at(number);
   Slices frame = std::move(half.queue.front());
   half.queue.pop_front();
-  if (!half.queue.empty()) outer.turns.push_back(number);
+  if (!half.queue.empty()) source->turns.push_back(number);
   const std::uint64_t bytes = total_bytes(frame);
+  source->tag += kHeldCost + bytes;
   let_go(half, kHeldCost + bytes);
   if (half.here.value != 0) events_.emplace_back(host::Written{half.here, bytes});
   wire::FrameHeader header;

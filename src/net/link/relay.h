@@ -7,7 +7,8 @@
 // pass the bound ends.
 //
 // The outer connections belong to links that are up; Links tells which. next_frame() takes the frames for an
-// outer connection, when its own have gone.
+// outer connection, when its own have gone. Nodes that send over it share it: each has as many bytes as the
+// others, however many inner connections it has, and whatever it opens and closes.
 //
 // A pure state machine without time. Thread rule: one owner.
 #pragma once
@@ -41,9 +42,13 @@ class Relay {
     std::uint64_t most_held_of_one = 0;  // of what one node has sent
   };
   static constexpr std::uint64_t kHeldCost = 256;
-  // The most inner connections over one outer connection, and the most RelayOpen and RelayClose frames that
-  // wait for one.
+  // The largest frame of an inner connection. Links make none larger. One that takes seconds on a slow line
+  // would make it seem silent.
+  static constexpr std::uint64_t kMostFrame = 96ULL << 10;
+  // The most inner connections over one outer connection: of all nodes, and of one node behind it.
   static constexpr std::size_t kMostInner = 256;
+  static constexpr std::size_t kMostInnerOfOne = 16;
+  // The most RelayOpen and RelayClose frames of one node that wait for an outer connection.
   static constexpr std::size_t kMostNotices = 1024;
 
   explicit Relay(const Options& options) : options_(options) {}
@@ -98,17 +103,30 @@ class Relay {
   struct Half {
     host::ConnectionId here;        // the inner connection that ends here; 0: it goes on
     Place onward;                   // if so
-    NodeId from;                    // if so, the node that sent what waits in the queue
+    NodeId from;                    // if so, the node that sent what waits in the queue; else 0
     std::deque<Slices> queue = {};  // for this outer connection
     std::uint64_t held = 0;
+  };
+  // What a node sends over an outer connection of another. RelayOpen and RelayClose go first, in their order.
+  struct Source {
+    std::deque<Slices> notices = {};  // RelayOpen and RelayClose
+    std::deque<Number> turns = {};    // halves with something in their queue
+    // By start-time fair queueing: the bytes that a node would have sent which has always had something to
+    // send. The least goes next.
+    std::uint64_t tag = 0;
+    [[nodiscard]] bool waits() const { return !notices.empty() || !turns.empty(); }
   };
   struct Outer {
     OuterConnection what;
     Number next_ours = 0;
     Number last_theirs = 0;
     std::map<Number, Half> halves = {};
-    std::deque<Slices> notices = {};  // RelayOpen and RelayClose
-    std::deque<Number> turns = {};    // halves with something in their queue
+    std::map<NodeId, Source> sources = {};  // 0: this node. That of the peer itself has refusals for it
+    std::uint64_t tag = 0;                  // of what went last
+    [[nodiscard]] std::size_t halves_of(NodeId from) const;
+    [[nodiscard]] std::size_t notices_of(NodeId from) const;
+    // The source, which has something to send from now on.
+    [[nodiscard]] Source& source(NodeId from);
   };
 
   [[nodiscard]] Result<void> on_open(host::ConnectionId id, Outer& outer, const wire::RelayOpen& open);
@@ -118,7 +136,8 @@ class Relay {
   [[nodiscard]] std::optional<host::ConnectionId> outer_to(NodeId peer, host::Lane lane) const;
   [[nodiscard]] Place add_half(host::ConnectionId outer);
   void push(const Place& place, Slices frame);
-  void notice(host::ConnectionId outer, const wire::FrameHeader& header);
+  // `from`: the node that it is about. What is said of one inner connection keeps its order.
+  void notice(host::ConnectionId outer, NodeId from, const wire::FrameHeader& header);
   void say_closed(const Place& place, const std::string& reason);
   // Ends the half at `place`. The node or half behind it hears why; the outer connection does not.
   void end_half(const Place& place, const std::string& reason);

@@ -14,6 +14,7 @@ namespace {
 
 // Small beside a link's window, large beside what a request costs.
 constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20;
+static_assert(kMostFileBytes / kChunkBytes * sizeof(Sha256) + 1024 <= cluster::Manifest::kMaxEncodedBytes);
 
 std::span<const std::byte> chunk_of(std::span<const std::byte> file, std::uint64_t chunk) {
   const std::uint64_t begin = chunk * kChunkBytes;
@@ -38,6 +39,14 @@ Result<StoredFile> describe_file(host::Disk& disk, const std::string& path, cons
     return file.error();
   }
   const std::span<const std::byte> bytes = mapped->bytes();
+  if (bytes.size() > kMostFileBytes) {
+    return Error{.kind = ErrorKind::kUsage,
+                 .where = path,
+                 .what = "the file is too large for other nodes",
+                 .got = std::to_string(bytes.size()) + " bytes",
+                 .expected = "at most " + std::to_string(kMostFileBytes),
+                 .fix = "import fewer records"};
+  }
   std::vector<Sha256> hashes;
   for (std::uint64_t chunk = 0; chunk * kChunkBytes < bytes.size(); ++chunk)
     hashes.push_back(sha256(Slices{Slice(mapped, chunk_of(bytes, chunk))}));

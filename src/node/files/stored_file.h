@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,7 +30,9 @@ struct StoredFile {
   std::string path;
 };
 
-// Describes a file. `name` is the name in the manifest.
+// The most bytes of a file: its manifest has 32 for each chunk of 1 MiB.
+inline constexpr std::uint64_t kMostFileBytes = std::uint64_t{500} << 30;
+// Describes a file. `name` is the name in the manifest. kUsage for a file of more than kMostFileBytes.
 [[nodiscard]] Result<StoredFile> describe_file(host::Disk& disk, const std::string& path,
                                                const std::string& name);
 

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -91,6 +92,10 @@ class SparseFleet final {
     }
     [[nodiscard]] bool readable(const std::string& report) const override {
       return workload_.readable(report);
+    }
+    [[nodiscard]] std::set<NodeId> contradicting(
+        const std::map<NodeId, membership::Frozen>& reports) const override {
+      return workload_.contradicting(reports);
     }
     [[nodiscard]] cluster::Decision decide(const cluster::Rest& rest) override;
 

@@ -46,12 +46,23 @@ void SparseMeasuring::blame(net::PeerId peer, const Error& error) {
 bool SparseMeasuring::follow_lead() {
   cluster::Coordinator* const leader = fleet_.leader();
   if (leader == nullptr) return false;
-  if (leader->generation() == lead_) return true;
+  if (leader->generation() == lead_) {
+    tell_placement(*leader);
+    return true;
+  }
   lead_ = leader->generation();
+  placed_ = Epoch();
   queries_.emplace(sparse_engine::ModelInParts{.shape = problem_.shape(), .order = problem_.order()});
+  tell_placement(*leader);
   epoch_ = Epoch();
   begin_anew();
   return true;
+}
+
+void SparseMeasuring::tell_placement(const cluster::Coordinator& leader) {
+  if (leader.installed() == placed_) return;
+  placed_ = leader.installed();
+  queries_->placed(placed_, leader.decision());
 }
 
 // Does what is due, as a loop does that is woken now and then.

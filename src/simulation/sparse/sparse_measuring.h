@@ -38,6 +38,8 @@ class SparseMeasuring {
  private:
   void blame(net::PeerId peer, const Error& error);
   [[nodiscard]] bool follow_lead();
+  // What a companion is told before it gets messages.
+  void tell_placement(const cluster::Coordinator& leader);
   void look();
   void begin_anew();
   void ask();
@@ -48,6 +50,7 @@ class SparseMeasuring {
   // Once a member was ready. Until then the history is that of a run without test records.
   bool looking_ = false;
   Generation lead_;                                     // that asks; 0: none yet
+  Epoch placed_;                                        // of the placement that the queries were told
   std::optional<sparse_engine::FleetQueries> queries_;  // of that lead
   sparse_engine::Fusion fusion_;
   Epoch epoch_;

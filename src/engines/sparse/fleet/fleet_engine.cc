@@ -169,11 +169,15 @@ void FleetEngine::exchange(const ExchangeName& name, const cluster::Operation& o
 void FleetEngine::exchanged(const ExchangeName& name, std::vector<Slices> got, Instant now) {
   switch (name.kind) {
     case ExchangeName::Kind::kSnapshot: return snapshot_exchanged(name.round, std::move(got), now);
-    case ExchangeName::Kind::kHalted: return leave(FleetEvent::kAllHalted, why_it_ends(), now);
+    case ExchangeName::Kind::kHalted:
+      life_->others_halted = true;
+      if (life_->halted) leave(FleetEvent::kAllHalted, why_it_ends(), now);
+      return;
     case ExchangeName::Kind::kStage:
       life_->bench->got = std::move(got);
       return advance(FleetEvent::kStageExchanged, now);
     case ExchangeName::Kind::kRound:
+      if (const auto liar = life_->wishes.given(name.step, got)) return blame(liar->rank, liar->error, now);
       life_->rounds->give({.step = name.step, .round = name.round}, std::move(got));
       return go_on(now);
   }
@@ -186,12 +190,15 @@ void FleetEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
       if (life_->job->falsify && !send->message.payload.empty()) life_->job->falsify(send->message.payload);
       life_->exchanges.send(std::move(*send), now);
     } else if (auto* const completed = std::get_if<cluster::Completed>(&event)) {
-      if (at_work()) exchanged(life_->exchanges.name_of(completed->id), std::move(completed->result), now);
+      // At rest, too, it takes what others have given for the step under way.
+      const ExchangeName name = life_->exchanges.name_of(completed->id);
+      if (at_work() || name.kind == ExchangeName::Kind::kRound)
+        exchanged(name, std::move(completed->result), now);
     } else if (const auto* const broken = std::get_if<cluster::RuleBroken>(&event)) {
       member().blame(broken->peer, broken->error, now);
     } else {
       // Members that all leave by themselves, and not because the run ends, get another view.
-      const bool ends = (stopping_ && member().stop()) || life_->halted;
+      const bool ends = at_work() && ((stopping_ && member().stop()) || life_->halted);
       advance(ends ? FleetEvent::kLostAtEnd : FleetEvent::kLost, now);
       if (ends) return;
     }

@@ -38,6 +38,7 @@
 #include "engines/sparse/fleet/step/fleet_learner.h"
 #include "engines/sparse/fleet/step/fleet_probe.h"
 #include "engines/sparse/fleet/step/layout.h"
+#include "engines/sparse/fleet/step_wishes.h"
 #include "engines/sparse/fleet/work_in_hand.h"
 #include "engines/sparse/serve/lead_questions.h"
 #include "host/api/clock.h"
@@ -91,15 +92,18 @@ struct FleetLife {
   bool delivered = false;    // the trained part of this layout is delivered, or about to be
   // The end.
   StepWish agreed = StepWish::kNothing;    // when the step before `applied` was done
+  StepWishes wishes = {};                  // of all members, in this layout
   std::optional<StepNumber> saved = {};    // the step of the checkpoint that has the held part
   Instant applied_at = {};                 // when the last step was applied
   Duration step_took = {};                 // between the last two
   std::optional<Instant> halt_by = {};     // until then it waits for a step after which all halt
   std::optional<Instant> look_again = {};  // when to ask again whether the save lasts or others halted
-  bool halted = false;                     // has saved its part, and takes no further step
-  bool saves_alone = false;                // what it holds, as soon as nothing is computed
-  bool alone = false;                      // leaves as soon as its save lasts
-  bool rested = false;                     // it has waited for that step at rest, too
+  bool halted = false;                     // its save lasts, and it leaves once all have halted
+  bool told_halted = false;    // has told the others that it needs nothing of this layout any more
+  bool others_halted = false;  // all others have told it so
+  bool saves_alone = false;    // what it holds, as soon as nothing is left to compute
+  bool alone = false;          // leaves as soon as its save lasts
+  bool rested = false;         // it has waited for that step at rest, too
   std::string leaves_because = {};
 };
 
@@ -114,6 +118,16 @@ void note_step(FleetLife& life, Instant now);
 [[nodiscard]] bool checkpoint_due(const FleetLife& life);
 // Whether steps may be lost if it leaves now. At the start of the run and at its end there are other files.
 [[nodiscard]] bool has_to_save(const FleetLife& life);
+// Whether the saved state outlives this node. If not, the engine asks again later.
+[[nodiscard]] bool saved_lasts(FleetLife& life, Instant now);
+// Whether a member that is to end halts now. After the last step it does not need the others' agreement.
+[[nodiscard]] bool halts(const FleetLife& life);
+// The view changes while this member is to stop. `told`: what its coordinator has said of the run's end. If
+// all leave by themselves, others have left, and what this member has saved lasts: true, it leaves. In a run
+// that ends another one has died. Then the wish to halt goes with a step of the next view.
+[[nodiscard]] bool halt_anew(FleetLife& life, const std::optional<membership::StopAsked>& told, Instant now);
+// What must be done before the next step, when no step is in flight. `ends`: it is to end.
+[[nodiscard]] FleetEvent due_between_steps(const FleetLife& life, bool ends);
 // Whether it takes steps, or may.
 [[nodiscard]] bool takes_steps(const FleetLife& life);
 
@@ -198,8 +212,8 @@ class FleetEngine final : public engine::MemberEngine {
 
   // Steps, and what is due between two of them.
   void go_on(Instant now);
-  [[nodiscard]] FleetEvent due() const;
   void compute_round();
+  void want_round(const FleetRounds::Item& item);
   void round_done(Instant now);
   void snapshot();
   void begin_snapshot();
@@ -212,11 +226,11 @@ class FleetEngine final : public engine::MemberEngine {
   // The end of a run.
   void stop(const std::string& reason, Instant now) override;
   [[nodiscard]] std::string why_it_ends() const;
-  [[nodiscard]] bool halts() const;
+  [[nodiscard]] bool end_last_step();
   void save_alone();
   void halt_late(Instant now);
-  [[nodiscard]] bool saved_lasts(Instant now);
   void halt(Instant now);
+  void tell_halted(Instant now);
   void leave_once_saved(Instant now);
   void deliver(Instant now);
   void open_to_questions(Instant now);

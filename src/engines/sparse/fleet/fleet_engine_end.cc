@@ -14,6 +14,12 @@ constexpr Duration kLookEvery{100'000'000};
 constexpr Duration kOthersTime{10'000'000'000};
 constexpr Duration kRestTime{60'000'000'000};
 
+// Whether the coordinator is heard. It would tell of the end.
+bool is_led(cluster::MemberProcess& process, Instant now) {
+  const auto heard = process.links()->statistics(process.member()->coordinator().node).last_heard;
+  return heard && now - *heard < kOthersTime;
+}
+
 // A dead member does not take its part in the step, so the wait for a common one has an end.
 Duration halt_time(const FleetLife& life) { return {kOthersTime.ns + 4 * life.step_took.ns}; }
 
@@ -31,6 +37,27 @@ bool has_to_save(const FleetLife& life) {
   return takes_steps(life) || (life.part && life.applied != life.job->start);
 }
 
+bool halts(const FleetLife& life) {
+  return life.wishes.end() == life.applied || life.applied.value >= life.job->schedule.total_steps;
+}
+
+bool saved_lasts(FleetLife& life, Instant now) {
+  const auto& lasts = life.job->checkpoints.lasts;
+  if (!lasts || lasts()) return true;
+  life.look_again = now + kLookEvery;
+  return false;
+}
+
+bool halt_anew(FleetLife& life, const std::optional<membership::StopAsked>& told, Instant now) {
+  if (life.state != FleetState::kResting) return false;
+  if (std::exchange(life.halted, false) && !told) return true;
+  if (life.alone) return false;
+  life.look_again.reset();
+  life.rested = false;
+  life.halt_by = now + halt_time(life);
+  return false;
+}
+
 // The run is to end, or all members leave it. Members may be a step apart, so the wish goes with the next
 // step.
 void FleetEngine::stop(const std::string& reason, Instant now) {
@@ -39,21 +66,33 @@ void FleetEngine::stop(const std::string& reason, Instant now) {
   stopping_ = reason;
   if (!at_work()) return save_alone();
   life_->halt_by = now + halt_time(*life_);
-  if (life_->agreed == StepWish::kHalt) go_on(now);  // it has halted with another one
+  if (halts(*life_)) go_on(now);  // another one has halted
 }
 
-// Somebody may still change the view of a member at rest, so it has more time.
+// Another view may come for a member that rests or recovers. So it has more time, anew while it computes.
 void FleetEngine::halt_late(Instant now) {
   life_->halt_by.reset();
-  if (!lives() || life_->alone || life_->agreed == StepWish::kHalt) return;
-  if (at_work() || std::exchange(life_->rested, true)) return advance(FleetEvent::kLostAtEnd, now);
+  if (!lives() || life_->alone || (at_work() && life_->wishes.end() == life_->applied)) return;
+  const bool steps = at_work() && life_->state != FleetState::kRecovering;
+  if (!in_hand_.idle()) life_->rested = false;
+  if (steps || std::exchange(life_->rested, true)) return advance(FleetEvent::kLostAtEnd, now);
   life_->halt_by = now + kRestTime;
+}
+
+// Members come to rest a step apart. If all have given what the step under way needs, some have applied it,
+// and all others can. If one has not given it, nobody has applied the step. So members that save at rest save
+// the same step. True: that is computed now.
+bool FleetEngine::end_last_step() {
+  const auto item = life_->rounds->last_of(life_->applied);
+  if (!item || life_->applied.value + 1 >= life_->job->schedule.total_steps) return false;
+  want_round(*item);
+  return true;
 }
 
 // At rest no step is taken with which others could agree to halt. What this member holds may be all that
 // there is, so it saves that and leaves.
 void FleetEngine::save_alone() {
-  life_->saves_alone = !in_hand_.idle();
+  life_->saves_alone = !in_hand_.idle() || end_last_step();
   if (life_->saves_alone) return;  // worked() comes back here
   life_->alone = true;
   life_->look_again = Instant();  // at once, or when it is saved
@@ -64,23 +103,13 @@ void FleetEngine::save_alone() {
 
 std::string FleetEngine::why_it_ends() const { return stopping_.value_or("the run was stopped"); }
 
-// Whether this member halts now. After the last step it does not need the others' agreement.
-bool FleetEngine::halts() const {
-  const bool trained = life_->applied.value >= life_->job->schedule.total_steps;
-  return life_->agreed == StepWish::kHalt || (stopping_ && trained);
-}
-
-// Whether the saved state outlives this node. If not, the engine asks again later.
-bool FleetEngine::saved_lasts(Instant now) {
-  const auto& lasts = life_->job->checkpoints.lasts;
-  if (!lasts || lasts()) return true;
-  life_->look_again = now + kLookEvery;
-  return false;
-}
-
 void FleetEngine::tick(Instant now) {
   if (life_ == nullptr) return;
   life_->questions.tick(now);
+  if (!stopping_ && life_->wishes.end() && lives() && at_work()) {
+    if (const auto liar = life_->wishes.staying(is_led(process(), now), now))
+      return blame(liar->rank, liar->error, now);
+  }
   if (life_->halt_by && *life_->halt_by <= now) return halt_late(now);
   if (!life_->look_again || *life_->look_again > now ||
       (life_->alone && in_hand_.task() == FleetTask::kSaving))
@@ -89,15 +118,21 @@ void FleetEngine::tick(Instant now) {
   if (!lives()) return;
   if (life_->halted) return leave(FleetEvent::kOthersSilent, why_it_ends(), now);
   if (!life_->alone) return go_on(now);
-  if (saved_lasts(now)) leave(FleetEvent::kSaveLasts, why_it_ends(), now);
+  if (saved_lasts(*life_, now)) leave(FleetEvent::kSaveLasts, why_it_ends(), now);
 }
 
 // Other members may still wait for bytes that this member has given them. They would be lost if it left now.
-// It does not wait long for members that are dead.
+// So all tell each other when they have come so far, also those that save for others and were not told to
+// leave. A member does not wait long for members that are dead.
 void FleetEngine::halt(Instant now) {
-  if (!stopping_) return;  // it halts with others, and was not told to leave
-  if (!saved_lasts(now) || std::exchange(life_->halted, true)) return;
+  if (!saved_lasts(*life_, now) || std::exchange(life_->halted, true)) return;
+  if (life_->others_halted) return leave(FleetEvent::kAllHalted, why_it_ends(), now);
   life_->look_again = now + kOthersTime;
+  tell_halted(now);
+}
+
+void FleetEngine::tell_halted(Instant now) {
+  if (std::exchange(life_->told_halted, true)) return;
   exchange({.kind = ExchangeName::Kind::kHalted, .step = {}, .round = 0},
            {.kind = cluster::OperationKind::kAllGather,
             .parts = std::vector<std::uint64_t>(life_->layout->members.size(), 1),

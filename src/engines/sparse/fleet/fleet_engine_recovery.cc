@@ -4,52 +4,70 @@
 #include <gossamer/sparse_fleet.pb.h>
 
 #include <utility>
+#include <vector>
 
 #include "cluster/control/view.h"
 #include "engines/sparse/fleet/fleet_engine.h"
 #include "engines/sparse/fleet/step/layout_message.h"
 
 namespace gossamer::sparse_engine {
+namespace {
+
+// What the change of the view cuts short.
+void note_what_is_cut(const FleetLife& life) {
+  const auto reach = [&](FleetProbe probe) { reached(life.job->probes, probe); };
+  if (life.bench->recovery != nullptr) reach(FleetProbe::kCutShort);
+  if (life.snapshots.under_way())
+    reach(life.snapshots.stored() ? FleetProbe::kSnapshotStored : FleetProbe::kSnapshotUnfinished);
+  if (life.bench->answers != nullptr) reach(FleetProbe::kEvaluationCut);
+}
+
+// Tells the coordinator how far this member is, and what it holds.
+void say_frozen(const FleetLife& life, cluster::Member& member, Instant now) {
+  sparse_fleet::Report report;
+  report.set_applied(life.applied.value);
+  if (life.part) write_part(*life.part, *report.mutable_part());
+  std::vector<std::uint64_t> shards;  // with a copy here: best computed anew here
+  if (life.layout) {
+    shards = life.snapshots.shards_kept(life.rank, life.job->shape);
+    life.snapshots.report(life.rank, report);
+  }
+  member.frozen(report.SerializeAsString(), shards, now);
+}
+
+}  // namespace
 
 void FleetEngine::rest(Instant now) {
   life_->reporter.watch().frozen(now);
   life_->must_report = true;
   life_->look = {};
   life_->questions.close();
-  // Late messages of the old epoch are dropped. Messages of the next epoch are kept.
-  carry_out(life_->exchanges.lost(member().self()), now);
+  // What others have given for the step under way still comes: with it end_last_step() may end that step.
+  life_->exchanges.rest();
+  life_->told_halted = life_->others_halted = false;
+  if (stopping_ && halt_anew(*life_, member().stop(), now)) advance(FleetEvent::kLostAtEnd, now);
   if (life_ != nullptr && in_hand_.idle()) report(now);
 }
 
 void FleetEngine::report(Instant now) {
   life_->must_report = false;
-  FleetWorkbench& bench = *life_->bench;
-  const FleetSnapshots& snapshots = life_->snapshots;
-  if (bench.recovery != nullptr) reach(FleetProbe::kCutShort);
-  if (snapshots.under_way())
-    reach(snapshots.stored() ? FleetProbe::kSnapshotStored : FleetProbe::kSnapshotUnfinished);
-  if (bench.answers != nullptr) reach(FleetProbe::kEvaluationCut);
-  bench.recovery.reset();
+  note_what_is_cut(*life_);
+  life_->bench->recovery.reset();
   if (life_->delivered) life_->upkeep.emplace_back([](FleetWorkbench& its) { its.answers.reset(); });
-  sparse_fleet::Report report;
-  report.set_applied(life_->applied.value);
-  if (life_->part) write_part(*life_->part, *report.mutable_part());
-  std::vector<std::uint64_t> shards;  // with a copy here: best computed anew here
-  if (life_->layout) {
-    shards = snapshots.shards_kept(life_->rank, life_->job->shape);
-    snapshots.report(life_->rank, report);
-  }
-  member().frozen(report.SerializeAsString(), shards, now);
+  say_frozen(*life_, member(), now);
 }
 
 void FleetEngine::install(Instant now) {
   const Epoch epoch(member().installed().epoch());
   if (epoch <= life_->installed || life_->job == nullptr) return;
-  if (life_->alone && in_hand_.task() == FleetTask::kSaving) return;  // worked() comes back here
+  // worked() comes back here.
+  if (life_->saves_alone || (life_->alone && in_hand_.task() == FleetTask::kSaving)) return;
   auto layout = read_layout(member().installed().decision(), life_->job->shape);
   if (!layout.ok()) return fail(layout.error(), now);
   const auto rank = layout->rank_of(member().self().node);
   if (!rank) return;
+  // It has ended a step since its report, to save the same one as the others, and is about to leave.
+  if (life_->part && layout->resume < life_->applied) return;
   life_->installed = epoch;
   if (auto counts = life_->snapshots.take_up(*layout)) {
     reach(FleetProbe::kSnapshotCounts);
@@ -58,6 +76,7 @@ void FleetEngine::install(Instant now) {
   life_->delivered = false;
   life_->layout = *std::move(layout);
   life_->rank = *rank;
+  life_->wishes.restart(*rank);
   life_->plan = plan_recovery(*life_->layout, life_->job->shape);
   if (life_->job->defect == FleetDefect::kNoSnapshotBeforeMoves) life_->plan.snapshot = false;
   life_->stages = recovery_stages(life_->plan, life_->job->shape.layers());
@@ -69,7 +88,6 @@ void FleetEngine::install(Instant now) {
 
 void FleetEngine::begin_recovery(Instant now) {
   life_->next_stage = 0;
-  life_->rounds->forget();
   life_->bench->got.clear();
   life_->bench->recovery =
       std::make_unique<Recovery>(*life_->bench->learner, *life_->bench->vault, *life_->layout, life_->rank);
@@ -127,6 +145,7 @@ void FleetEngine::next_stage(Instant now) {
   life_->bench->got.clear();
   ++counters_.recoveries;
   reach(FleetProbe::kRecovered);
+  life_->rounds->forget();
   life_->rounds->restart(life_->applied);
   advance(FleetEvent::kRecovered, now);
 }
@@ -135,7 +154,7 @@ void FleetEngine::next_stage(Instant now) {
 void FleetEngine::tell_applied(Instant now) {
   for (const std::size_t shard : shards_of(*life_->part))
     member().applied(cluster::TrackId(shard), life_->applied);
-  // When the run ends the view changes no more: the others would wait for it in their next step.
+  // When the run ends the view does not change for it: the others would wait for it in their next step.
   const bool ends = stopping_ && member().stop();
   if (leaving() && !ends && at_work() && holds_nothing(*life_->part)) {
     reach(FleetProbe::kLeftEmpty);

@@ -2,11 +2,31 @@
 //
 // FleetEngine while it takes steps, and between two of them: what is due, snapshots, checkpoints.
 #include <algorithm>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "engines/sparse/fleet/fleet_engine.h"
 
 namespace gossamer::sparse_engine {
+namespace {
+
+// Members asked for these things with the step applied last, by rank. Returns one that may not ask.
+std::optional<StepWishes::Broken> note_wishes(FleetLife& life, const std::vector<StepWish>& wishes,
+                                              Instant now) {
+  for (const StepWish wish : wishes) life.agreed = std::max(life.agreed, wish);
+  return life.wishes.asked(wishes, {.step = StepNumber(life.applied.value - 1),
+                                    .next = life.rounds->order().next_step(),
+                                    .every = life.job->checkpoints.every,
+                                    .now = now});
+}
+
+// Whether others halt before the next step, and this member has saved what it holds. They wait for its word.
+bool saved_for_others(const FleetLife& life, FleetEvent due) {
+  return life.wishes.end() == life.applied && due != FleetEvent::kCheckpointDue;
+}
+
+}  // namespace
 
 bool may_begin(const FleetLife& life) {
   const StepOrder& order = life.rounds->order();
@@ -27,18 +47,22 @@ bool checkpoint_due(const FleetLife& life) {
   return life.agreed != StepWish::kNothing || (every > 0 && step.value % every == 0);
 }
 
-void FleetEngine::go_on(Instant now) {
-  if (!at_work() || life_->state == FleetState::kRecovering || !in_hand_.idle()) return;
-  advance(life_->rounds->order().idle() ? due() : FleetEvent::kFree, now);
+FleetEvent due_between_steps(const FleetLife& life, bool ends) {
+  const bool trained = life.applied.value >= life.job->schedule.total_steps;
+  if (checkpoint_due(life)) return FleetEvent::kCheckpointDue;
+  if (ends && halts(life)) return FleetEvent::kHaltDue;
+  if (life.snapshots.due(life.applied, *life.layout, *life.job)) return FleetEvent::kSnapshotDue;
+  return trained ? FleetEvent::kTrained : FleetEvent::kFree;
 }
 
-// What must be done before the next step, when no step is in flight.
-FleetEvent FleetEngine::due() const {
-  if (checkpoint_due(*life_)) return FleetEvent::kCheckpointDue;
-  if (halts()) return FleetEvent::kHaltDue;
-  if (life_->snapshots.due(life_->applied, *life_->layout, *life_->job)) return FleetEvent::kSnapshotDue;
-  const bool trained = life_->applied.value >= life_->job->schedule.total_steps;
-  return trained ? FleetEvent::kTrained : FleetEvent::kFree;
+void FleetEngine::go_on(Instant now) {
+  if (!at_work() || life_->state == FleetState::kRecovering || !in_hand_.idle()) return;
+  // What it has begun the others do not take: they have halted.
+  if (stopping_ && halts(*life_)) life_->rounds->restart(life_->applied);
+  if (!life_->rounds->order().idle()) return advance(FleetEvent::kFree, now);
+  const FleetEvent due = due_between_steps(*life_, stopping_.has_value());
+  if (!stopping_ && saved_for_others(*life_, due)) tell_halted(now);
+  if (life_ != nullptr) advance(due, now);
 }
 
 void FleetEngine::compute_round() {
@@ -52,10 +76,14 @@ void FleetEngine::compute_round() {
   }
   if (rounds.waits(*item)) return;
   if (!FleetRounds::needs_gifts(*item) && rounds.order().idle()) life_->agreed = StepWish::kNothing;
-  life_->bench->got = rounds.begin(*item);
+  want_round(*item);
+}
+
+void FleetEngine::want_round(const FleetRounds::Item& item) {
+  life_->bench->got = life_->rounds->begin(item);
   want(FleetTask::kStepping,
-       round_work(life_->bench, {.item = *item,
-                                 .round = rounds.round(*item),
+       round_work(life_->bench, {.item = item,
+                                 .round = life_->rounds->round(item),
                                  .wish = stopping_ ? StepWish::kHalt : StepWish::kNothing,
                                  .epoch = life_->installed,
                                  .sent = life_->reporter.sent()}));
@@ -78,13 +106,14 @@ void FleetEngine::round_done(Instant now) {
   life_->reporter.measure(learner, *life_->part,
                           life_->snapshots.under_way() ? Beside::kSnapshot : Beside::kNothing, now);
   life_->applied = learner.applied();
-  life_->agreed = std::max(life_->agreed, learner.agreed());
+  const auto liar = note_wishes(*life_, learner.wishes(), now);
   note_step(*life_, now);
   const auto recovery = life_->reporter.stepped(item.step, learner.loss(), now);
   if (recovery && life_->job->recovered) {
     life_->upkeep.emplace_back(
         [job = life_->job, recovery = *recovery](FleetWorkbench&) { job->recovered(recovery); });
   }
+  if (liar) blame(liar->rank, liar->error, now);
   tell_applied(now);
 }
 

@@ -77,7 +77,15 @@ std::optional<cluster::ExchangeView> exchange_view(const cluster::View& view, co
   return exchange;
 }
 
+void FleetExchanges::rest() {
+  Events nobody_asks;
+  recovery_.lost(self_, nobody_asks);
+}
+
 FleetExchanges::Events FleetExchanges::install(const cluster::ExchangeView& view, host::Lane lane) {
+  Events nobody_asks;
+  steps_.lost(self_, nobody_asks);
+  recovery_.lost(self_, nobody_asks);
   Events events;
   steps_.install(view, {}, events);
   recovery_.install(view, {}, events);

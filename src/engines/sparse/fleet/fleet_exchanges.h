@@ -73,11 +73,15 @@ class FleetExchanges {
   FleetExchanges(cluster::MemberProcess& process, net::PeerId self, Counts counts)
       : process_(process),
         counts_(counts),
+        self_(self),
         steps_({.self = self, .channel = kStepChannel}),
         recovery_({.self = self, .channel = kRecoveryChannel}) {}
 
   // Requires at least one round a step.
   void set_rounds(std::uint64_t rounds) { rounds_ = rounds; }
+  // The member comes to rest. Recoveries and snapshots end, and nobody is told. Rounds of steps still take
+  // what others have given, until the next layout.
+  void rest();
   // Takes over a layout. Messages of steps go over `lane`.
   [[nodiscard]] Events install(const cluster::ExchangeView& view, host::Lane lane);
   [[nodiscard]] Events begin(const ExchangeName& name, const cluster::Operation& operation, Slices given);
@@ -91,6 +95,7 @@ class FleetExchanges {
  private:
   cluster::MemberProcess& process_;
   const Counts counts_;
+  const net::PeerId self_;
   cluster::Collectives steps_;
   cluster::Collectives recovery_;
   std::uint64_t rounds_ = 1;

@@ -6,16 +6,21 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <functional>
 #include <limits>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "engines/sparse/fleet/fleet_engine.h"
+#include "host/sim/disk.h"
+#include "learn/sparse/network/batch_state.h"
 #include "net/codec/codec.h"
 #include "simulation/sparse/sparse_fleet.h"
 #include "simulation/sparse/tiny_problem.h"
+#include "tensors/fleet_files.h"
 
 namespace gossamer::sparse_engine {
 namespace {
@@ -31,13 +36,23 @@ void fill(Slices& sent, std::uint32_t number) {
   sent = {Slice::of(std::move(bytes))};
 }
 
+// Sets the byte behind GRADIENT. Other large payloads in f32 are whole numbers of four bytes.
+void ask_for(Slices& sent, StepWish wish) {
+  std::string bytes = joined(sent);
+  if (bytes.size() > 1 && bytes.size() % sizeof(float) == 1) bytes.back() = static_cast<char>(wish);
+  sent = {Slice::of(bytes)};
+}
+
 // A fleet of four, one of which begins to lie at a step, whatever it sends then.
 struct LyingFleet {
+  using Lie = std::function<void(Slices&)>;
   LyingFleet(const TinyProblem::Options& options, std::uint32_t lie, std::size_t nodes = 4)
+      : LyingFleet(options, [lie](Slices& sent) { fill(sent, lie); }, nodes) {}
+  LyingFleet(const TinyProblem::Options& options, const Lie& lie, std::size_t nodes = 4)
       : problem(options),
         fleet(problem,
               {.first_members = nodes, .copies = 2, .falsify = [this, lie](net::PeerId who, Slices& sent) {
-                 if (liar == who.incarnation) fill(sent, lie);
+                 if (liar == who.incarnation) lie(sent);
                }}) {}
 
   // The seconds in which the liar is fenced.
@@ -61,6 +76,7 @@ struct LyingFleet {
 TEST(FleetLies, CostTheLiarAlone) {
   constexpr std::uint32_t kNoNumber = 0x7fc00000;
   constexpr std::uint32_t kHuge = 0x7e000000;   // of f32 and, in its upper half, of bf16
+  constexpr std::uint32_t kLarge = 0x5d800000;  // 2^60: others would take themselves for diverged
   constexpr std::uint32_t kSmall = 0x01010101;  // as a number; huge as a count
   struct Case {
     TinyProblem::Options options;
@@ -69,7 +85,8 @@ TEST(FleetLies, CostTheLiarAlone) {
   const sparse::HashNegativeOptions tables{
       .functions = 1, .tables = 4, .key_bits = 3, .queries = 6, .found = 48};
   for (const Case& one :
-       {Case{{.steps = 120}, kNoNumber}, Case{{.steps = 120}, kHuge}, Case{{.steps = 120}, 0xffffffff},
+       {Case{{.steps = 120}, kNoNumber}, Case{{.steps = 120}, kHuge}, Case{{.steps = 120}, kLarge},
+        Case{{.dense = {96, 64}, .steps = 120}, kLarge}, Case{{.steps = 120}, 0xffffffff},
         Case{{.dense = {96, 64}, .steps = 120}, kNoNumber},
         Case{{.steps = 120, .exchange = ExchangeKind::kDslide}, kSmall},
         Case{{.samples = 6, .hashed = tables, .steps = 120}, kSmall},
@@ -90,6 +107,28 @@ TEST(FleetLies, CostTheLiarAlone) {
   }
 }
 
+// Claim: a loss share far from those of the others makes no NaN of them. They go on, whatever comes of the
+// network: no member can tell a wrong share from a right one.
+TEST(FleetLies, SharesFarFromTheOthers) {
+  const TinyProblem problem({.steps = 120});
+  const std::size_t samples = problem.make_job()->learner.batch_max;
+  for (const sparse::PartitionShare lie :
+       {sparse::PartitionShare{-1000, 1}, {1000, 1}, {0, 1e-45F}, {-1e18F, 1e30F}, {1e18F, 1e-45F}}) {
+    std::optional<Incarnation> liar;
+    SparseFleet fleet(problem, {.copies = 2, .falsify = [&](net::PeerId who, Slices& sent) {
+                                  const std::vector<sparse::PartitionShare> told(samples, lie);
+                                  const auto bytes = std::as_bytes(std::span(told));
+                                  if (liar == who.incarnation && total_bytes(sent) == bytes.size())
+                                    sent = {Slice::copy_of(bytes)};
+                                }});
+    while (!fleet.step() || *fleet.step() < StepNumber(20)) fleet->run_for(0.01);
+    liar = fleet->member("m1").life();  // the first one that is added up
+    fleet->run_for(60);
+    EXPECT_EQ(fleet->failure(), std::nullopt) << lie.shift << " " << lie.sum;
+    EXPECT_TRUE(fleet.done()) << lie.shift << " " << lie.sum << "\n" << fleet->log();
+  }
+}
+
 // Claim: where members round what they give, a number that is none is seen all the same.
 TEST(FleetLies, AreSeenInEveryCodec) {
   for (const net::Codec codec : {net::Codec::kBf16, net::Codec::kInt8}) {
@@ -101,6 +140,56 @@ TEST(FleetLies, AreSeenInEveryCodec) {
     ASSERT_TRUE(lying.fleet.done()) << lying.fleet->log();
     EXPECT_EQ(lying.fleet->lives(), 5U);
   }
+}
+
+// The steps of which there is a checkpoint file.
+std::set<std::uint64_t> steps_saved(host::Disk& disk) {
+  std::set<std::uint64_t> steps;
+  const auto found = tensors::list_fleet_files(disk, "/checkpoints");
+  for (const auto& [step, files] : *found) steps.insert(step.value);
+  return steps;
+}
+
+// Claim: a member that asks all others for the end with each step, and goes on, or for checkpoints that are
+// not due, costs the others one save. It is fenced within two seconds, with the reason. They train on.
+TEST(FleetLies, AskingAllToHaltOrToSave) {
+  for (const StepWish wish : {StepWish::kHalt, StepWish::kCheckpoint}) {
+    for (const std::size_t staleness : {0U, 1U}) {
+      SCOPED_TRACE(::testing::Message() << static_cast<int>(wish) << ", staleness " << staleness);
+      host::SimDisk disk;
+      LyingFleet lying({.steps = 120, .disk = &disk, .staleness = staleness},
+                       [wish](Slices& sent) { ask_for(sent, wish); });
+      EXPECT_LT(lying.lie_from(StepNumber(20), "m2"), 2.0) << lying.fleet->log();
+      EXPECT_NE(lying.fleet->log().find("it broke a rule, as others say"), std::string::npos);
+      lying.liar.reset();
+      lying.fleet->run_for(60);
+      ASSERT_EQ(lying.fleet->failure(), std::nullopt) << *lying.fleet->failure();
+      ASSERT_TRUE(lying.fleet.done()) << lying.fleet->log();
+      EXPECT_EQ(lying.fleet->lives(), 5U) << lying.fleet->log();
+      EXPECT_LE(steps_saved(disk).size(), 1U);
+    }
+  }
+}
+
+// Claim: a member that asks for the end, and then neither goes on nor leaves, is fenced after 150 s. The
+// others have saved once, and train on.
+TEST(FleetLies, AskingForTheEndAndStaying) {
+  host::SimDisk disk;
+  const TinyProblem problem({.steps = 100000, .disk = &disk, .lasts = [] { return false; }});
+  SparseFleet fleet(problem, {.first_members = 4, .copies = 2});
+  while (!fleet.step() || *fleet.step() < StepNumber(20)) fleet->run_for(0.01);
+  const Incarnation liar = fleet->member("m2").life().value();
+  fleet->member("m2").save_and_leave("nobody said so");
+  fleet->run_for(140);
+  EXPECT_FALSE(fleet->durable().fenced(liar));
+  EXPECT_EQ(steps_saved(disk).size(), 1U);
+  const StepNumber then = fleet.step().value();
+  fleet->run_for(20);
+  EXPECT_TRUE(fleet->durable().fenced(liar)) << fleet->log();
+  fleet->kill("m2");  // its next life asks for the end, too
+  fleet->run_for(20);
+  EXPECT_GT(fleet.step().value().value, then.value + 20) << fleet->log();
+  EXPECT_EQ(fleet->failure(), std::nullopt);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 namespace gossamer::sparse_engine {
 namespace {
 
+using simulation::Fleet;
 using simulation::SparseFleet;
 using simulation::TinyProblem;
 
@@ -219,8 +220,95 @@ TEST(FleetOutage, AWeekOfLeavingAndReturning) {
   EXPECT_GT(days, 25U);
 }
 
+enum class Leaving { kDrain, kStop, kUnled, kInAChange };
+
+// A day of a run: members work, and then all leave in order. It notes how far any of them has come.
+class Day {
+ public:
+  Day(const TinyProblem::Options& options, std::size_t members, std::uint64_t seed)
+      : problem_(options),
+        fleet_(problem_, {.first_members = members, .copies = 2, .seed = seed}),
+        reached_(problem_.start()) {
+    while (!fleet_.step()) run_for(0.01);
+  }
+  void run_for(double seconds) {
+    for (double past = 0; past < seconds; past += 0.001) {
+      fleet_->run_for(0.001);
+      for (const auto& [machine, member] : fleet_->members())
+        reached_ = std::max(reached_, fleet_.engine(machine).step().value_or(StepNumber()));
+    }
+  }
+  void restart_the_coordinator(double seconds) {
+    fleet_->kill_coordinator_for("c1", from_seconds(seconds));
+    run_for(seconds + 3);
+  }
+  void leave(Leaving how, Rng& rng) {
+    const double within = rng.below(2) == 0 ? 0.02 : 2;  // at once, or one after the other
+    if (how == Leaving::kStop) fleet_->stop("enough");
+    if (how == Leaving::kInAChange) {
+      const Epoch before = fleet_->durable().begun();
+      fleet_.join();
+      while (fleet_->durable().begun() == before) run_for(0.001);
+      run_for(0.2 * static_cast<double>(rng.uniform()));
+    }
+    const bool led = how == Leaving::kDrain || how == Leaving::kStop;
+    if (!led) {
+      fleet_->kill_coordinator_for("c1", from_seconds(36'000));
+      run_for(11);
+    }
+    for (const std::string& machine : fleet_->member_machines()) {
+      if (how == Leaving::kDrain) fleet_->member(machine).drain("it was told to");
+      if (!led) fleet_->member(machine).save_and_leave("it was told to");
+      run_for(within * static_cast<double>(rng.uniform()));
+    }
+    for (int i = 0; i < 200 && !all_gone(); ++i) run_for(1);
+  }
+  [[nodiscard]] bool all_gone() {
+    return std::ranges::all_of(fleet_->members(), [](const auto& one) { return one.second->done(); });
+  }
+  [[nodiscard]] StepNumber start() const { return problem_.start(); }
+  [[nodiscard]] StepNumber reached() const { return reached_; }
+  [[nodiscard]] Fleet& fleet() { return *fleet_; }
+
+ private:
+  TinyProblem problem_;
+  SparseFleet fleet_;
+  StepNumber reached_;
+};
+
+// Claim: in a week of leaving and returning no step is lost, whoever leads. Each day another number of
+// machines comes. The coordinator may be killed and come back. In the end all leave: while somebody leads,
+// because the run is stopped, while nobody leads, or in a change of the view that nobody ends.
+TEST(FleetOutage, AWeekWithACoordinatorThatFails) {
+  std::map<Leaving, int> days;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    Rng rng(seed, Purpose::kTest);
+    host::SimDisk disk;
+    const TinyProblem::Options options{
+        .features = 24, .labels = 40, .hidden = 64, .samples = 6, .steps = 100'000, .disk = &disk};
+    StepNumber reached;
+    for (std::uint64_t number = 0; number < 7; ++number) {
+      const auto how = static_cast<Leaving>(rng.below(4));
+      SCOPED_TRACE(::testing::Message()
+                   << "seed " << seed << ", day " << number << ", way " << static_cast<int>(how));
+      Day day(options, 1 + rng.below(4), seed * 10 + number);
+      ASSERT_GE(day.start(), reached);
+      day.run_for(0.2 * static_cast<double>(rng.uniform()));
+      if (rng.below(2) == 0) day.restart_the_coordinator(0.5 + 3 * static_cast<double>(rng.uniform()));
+      day.leave(how, rng);
+      ASSERT_TRUE(day.all_gone()) << day.fleet().log();
+      ASSERT_EQ(day.fleet().failure(), std::nullopt) << *day.fleet().failure();
+      reached = day.reached();
+      ++days[how];
+    }
+    EXPECT_GE(TinyProblem(options).start(), reached) << "seed " << seed;
+  }
+  for (const auto& [how, count] : days) EXPECT_GT(count, 4) << static_cast<int>(how);
+  EXPECT_EQ(days.size(), 4U);
+}
+
 // Claim: while nobody leads, members that are told to go, at once or one after the other, save the same step.
-// Those that are not told yet halt with them.
+// Those that are not told yet save with them.
 TEST(FleetOutage, LeaveWithoutACoordinator) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
@@ -246,6 +334,32 @@ TEST(FleetOutage, LeaveWithoutACoordinator) {
     const StepNumber start = TinyProblem(options).start();
     EXPECT_GE(start, StepNumber(20));
     EXPECT_GE(start, reached);
+  }
+}
+
+// Claim: while nobody leads, one of several members that is told to go waits for nobody who stays: the others
+// tell it at once that they have saved, too. They save the same step, and leave as quickly later.
+TEST(FleetOutage, OneGoesWhileTheOthersStay) {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    host::SimDisk disk;
+    const TinyProblem::Options options{.steps = 10000, .disk = &disk};
+    const TinyProblem problem(options);
+    SparseFleet fleet(problem, {.first_members = 4, .seed = seed});
+    while (!fleet.step() || *fleet.step() < StepNumber(20)) fleet->run_for(0.01);
+    fleet->kill_coordinator_for("c1", from_seconds(3600));
+    fleet->run_for(11);
+    for (int i = 1; i <= 4; ++i) {
+      const std::string machine = "m" + std::to_string(i);
+      fleet->member(machine).save_and_leave("it was told to");
+      fleet->run_for(1);
+      EXPECT_TRUE(fleet->member(machine).done()) << machine;
+      fleet->run_for(seed % 2 == 0 ? 40 : 0);
+      if (i == 4) break;
+      EXPECT_FALSE(fleet->member("m" + std::to_string(i + 1)).done());
+      EXPECT_EQ(fleet.step(), fleet.engine("m4").step());
+    }
+    EXPECT_GE(TinyProblem(options).start(), StepNumber(20));
   }
 }
 
@@ -319,7 +433,7 @@ TEST(FleetOutage, ToldToGoWhileTheViewChanges) {
 }
 
 // Claim: no member leaves while the saved state does not outlive it yet, as when it is still on its way to
-// the coordinator. A member that dies meanwhile delays the others for seconds only.
+// the coordinator. A member that dies meanwhile delays the others for seconds only, and they save once more.
 TEST(FleetOutage, StopsOnceWhatWasSavedLasts) {
   for (const bool one_dies : {false, true}) {
     host::SimDisk disk;
@@ -341,7 +455,11 @@ TEST(FleetOutage, StopsOnceWhatWasSavedLasts) {
       const bool dead = one_dies && machine == "m1";
       EXPECT_EQ(member->done(), !dead) << machine;
     }
-    EXPECT_EQ(TinyProblem(options).start(), saved);
+    if (one_dies) {
+      EXPECT_GT(TinyProblem(options).start(), saved);
+    } else {
+      EXPECT_EQ(TinyProblem(options).start(), saved);
+    }
   }
 }
 

@@ -40,6 +40,12 @@ class FleetRounds {
   [[nodiscard]] bool waits(const Item& item) const {
     return needs_gifts(item) && !given_.contains(before(item));
   }
+  // The last round of a step that lacks nothing more; nothing: it lacks something.
+  [[nodiscard]] std::optional<Item> last_of(StepNumber step) const {
+    const auto oldest = order_.oldest();
+    const bool last = oldest && oldest->step == step && is_last(*oldest) && !waits(*oldest);
+    return last ? oldest : std::nullopt;
+  }
   // All members have given something in a round.
   void give(const Item& item, std::vector<Slices> gifts) { given_[item] = std::move(gifts); }
   // The round is computed now. Returns its gifts, by rank. Requires that it does not wait.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,27 @@ TEST(FleetRounds, TakeTheGiftsOfTheRoundBefore) {
     EXPECT_EQ(rounds.is_last(*item), i % 4 == 3);
   }
   EXPECT_EQ(taken, "123567");
+}
+
+// Claim: a step can be ended once its last round alone is left, and all have given what that round needs.
+TEST(FleetRounds, KnowTheLastRoundThatLacksNothing) {
+  FleetRounds rounds(1, 0);
+  rounds.restart(StepNumber(5));
+  const FleetRounds::Item last{.step = StepNumber(5), .round = 3};
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(rounds.last_of(StepNumber(5)), std::nullopt);
+    if (i > 0) rounds.give({.step = StepNumber(5), .round = i - 1}, gifts("x"));
+    EXPECT_EQ(rounds.last_of(StepNumber(5)), std::nullopt);
+    (void)rounds.begin({.step = StepNumber(5), .round = i});
+    (void)rounds.computed();
+  }
+  EXPECT_EQ(rounds.last_of(StepNumber(5)), std::nullopt);
+  rounds.give({.step = StepNumber(5), .round = 2}, gifts("x"));
+  EXPECT_EQ(rounds.last_of(StepNumber(5)), last);
+  EXPECT_EQ(rounds.last_of(StepNumber(4)), std::nullopt);
+  EXPECT_EQ(rounds.last_of(StepNumber(6)), std::nullopt);
+  (void)rounds.begin(last);
+  EXPECT_EQ(rounds.last_of(StepNumber(5)), std::nullopt);
 }
 
 // Claim: what was given in another layout is forgotten.

@@ -101,7 +101,7 @@ std::string_view words(Event event) {
     case Event::kRecovered: return "all stages are done";
     case Event::kFree: return "a round can be computed, or waits";
     case Event::kCheckpointDue: return "a checkpoint is due";
-    case Event::kHaltDue: return "members have agreed to halt";
+    case Event::kHaltDue: return "it is told to end, and members have agreed to halt";
     case Event::kSnapshotDue: return "a snapshot is due";
     case Event::kTrained: return "all steps are applied";
     case Event::kSnapshotCut: return "what the keepers lack is gathered";

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "engines/sparse/fleet/fleet_engine.h"
@@ -25,17 +26,22 @@ enum class ViewChangedBy { kJoin, kDrain, kDeath };
 // A fleet of three that has taken 20 steps, and notes how far any of its members has come.
 class StoppedFleet {
  public:
-  explicit StoppedFleet(std::uint64_t seed, std::uint64_t checkpoint_every = 0)
+  struct Kept {
+    std::uint64_t checkpoint_every = 0;
+    std::size_t copies = 2;
+  };
+  explicit StoppedFleet(std::uint64_t seed) : StoppedFleet(seed, Kept{}) {}
+  StoppedFleet(std::uint64_t seed, const Kept& kept)
       : options_{.features = 24,
                  .labels = 40,
                  .hidden = 64,
                  .samples = 6,
                  .steps = 10000,
                  .disk = &disk_,
-                 .checkpoint_every = checkpoint_every},
+                 .checkpoint_every = kept.checkpoint_every},
         problem_(options_),
         fleet_(problem_, {.first_members = 3,
-                          .copies = 2,
+                          .copies = kept.copies,
                           .seed = seed,
                           .longest_work = from_milliseconds(20),
                           .path = {.delay = from_milliseconds(5)}}) {
@@ -55,6 +61,24 @@ class StoppedFleet {
     if (cause == ViewChangedBy::kDrain) fleet_->member("m2").drain("it was told to");
     if (cause == ViewChangedBy::kDeath) fleet_->kill("m2");
     while (fleet_->durable().begun() == before) run_for(0.001);
+  }
+  // Nobody leads any more, and members have noticed.
+  void lose_the_coordinator() {
+    fleet_->kill_coordinator_for("c1", from_seconds(3600));
+    run_for(11);
+  }
+  // As a node does that is to go while nobody leads. Returns once all have gone, at the latest after 200 s.
+  void all_leave_alone() {
+    for (const auto& [machine, member] : fleet_->members()) member->save_and_leave("it was told to");
+    for (int i = 0; i < 200 && !all_gone(); ++i) fleet_->run_for(1);
+  }
+  // Whether members that hold something have not applied the same steps.
+  [[nodiscard]] bool are_apart() {
+    std::set<StepNumber> steps;
+    for (const auto& [machine, member] : fleet_->members()) {
+      if (const auto step = fleet_.engine(machine).step()) steps.insert(*step);
+    }
+    return steps.size() > 1;
   }
   [[nodiscard]] bool all_gone() {
     return std::ranges::all_of(fleet_->members(), [](const auto& one) { return one.second->done(); });
@@ -98,14 +122,72 @@ TEST(FleetStop, WhileTheViewChanges) {
   }
 }
 
-// Claim: a member that is killed between the word that the run ends and the step on which all agree costs at
-// most the steps since the newest checkpoint. The others leave, and any members can go on.
+// Claim: members whose coordinator dies while the view changes come to rest a step apart. If all are told to
+// leave then, they save the same step and lose none. It does not matter which of them knew of the change.
+TEST(FleetStop, AllLeaveInAChangeThatNobodyEnds) {
+  std::uint64_t apart = 0;
+  for (const auto cause : {ViewChangedBy::kJoin, ViewChangedBy::kDrain}) {
+    for (std::uint64_t after = 0; after < 40; ++after) {
+      SCOPED_TRACE(::testing::Message() << "cause " << static_cast<int>(cause) << ", " << after << " x 3 ms");
+      StoppedFleet run(after);
+      run.fleet()->internet().set_path("c1", "m1", {.delay = from_milliseconds(25)});
+      run.change_view(cause);
+      run.run_for(0.003 * static_cast<double>(after));
+      run.lose_the_coordinator();
+      apart += run.are_apart() ? 1 : 0;
+      run.all_leave_alone();
+      EXPECT_TRUE(run.all_gone()) << run.fleet()->log();
+      EXPECT_EQ(run.fleet()->failure(), std::nullopt);
+      EXPECT_GE(run.resumes_at(), run.reached());
+    }
+  }
+  EXPECT_GT(apart, 5U);
+}
+
+// Claim: a run that is told to end while its coordinator is cut off from all members loses no step. They
+// train on, and hear of the end when the network is back. It does not matter whether this coordinator has
+// ever heard them.
+TEST(FleetStop, WhileTheCoordinatorIsCutOff) {
+  for (const bool taken_over : {false, true}) {
+    SCOPED_TRACE(taken_over);
+    StoppedFleet run(1);
+    run.fleet()->cut_off_for("c1", from_seconds(60));
+    if (taken_over) run.fleet()->kill_coordinator_for("c1", from_seconds(1));
+    run.run_for(15);
+    run.fleet()->stop("enough");
+    run.run_for(50);
+    for (int i = 0; i < 300 && !run.all_gone(); ++i) run.run_for(0.1);
+    EXPECT_TRUE(run.all_gone()) << run.fleet()->log();
+    EXPECT_EQ(run.fleet()->failure(), std::nullopt);
+    EXPECT_EQ(run.resumes_at(), run.reached());
+  }
+}
+
+// Claim: a member that is killed between the word that the run ends and the step on which all agree costs no
+// step, nor one that is killed when it has saved. The others take over what it held, and save once more.
 TEST(FleetStop, AMemberIsKilledBeforeTheAgreedStep) {
+  for (std::uint64_t after = 0; after < 60; ++after) {
+    SCOPED_TRACE(::testing::Message() << after << " x 3 ms");
+    StoppedFleet run(after);
+    run.fleet()->stop("enough");
+    run.run_for(0.003 * static_cast<double>(after));
+    run.fleet()->kill("m2");
+    for (int i = 0; i < 1000 && !run.all_gone(); ++i) run.run_for(0.1);
+    EXPECT_TRUE(run.all_gone()) << run.fleet()->log();
+    EXPECT_EQ(run.fleet()->failure(), std::nullopt);
+    EXPECT_EQ(run.resumes_at(), run.reached());
+    run.expect_to_go_on();
+  }
+}
+
+// Claim: without copies such a death costs at most the steps since the newest checkpoint. The others leave,
+// and any members can go on.
+TEST(FleetStop, AMemberWithoutCopiesIsKilledBeforeTheAgreedStep) {
   constexpr std::uint64_t kEvery = 8;
   std::uint64_t lost = 0;
   for (std::uint64_t after = 0; after < 60; ++after) {
     SCOPED_TRACE(::testing::Message() << after << " x 3 ms");
-    StoppedFleet run(after, kEvery);
+    StoppedFleet run(after, {.checkpoint_every = kEvery, .copies = 0});
     run.fleet()->stop("enough");
     run.run_for(0.003 * static_cast<double>(after));
     run.fleet()->kill("m2");

@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "engines/run/steps_together.h"
 #include "engines/sparse/fleet/step/layout_message.h"
 
 namespace gossamer::sparse_engine {
@@ -27,12 +29,24 @@ std::vector<cluster::TrackId> FleetWorkload::tracks() const {
   return tracks;
 }
 
+namespace {
+
+bool rise(const google::protobuf::RepeatedField<std::uint64_t>& numbers) {
+  return std::ranges::adjacent_find(numbers, std::greater_equal()) == numbers.end();
+}
+
+}  // namespace
+
+// Nothing stands there twice, so a report is not longer than what it says.
 bool FleetWorkload::readable(const std::string& report) const {
+  constexpr int kMostSnapshots = 2;
   sparse_fleet::Report parsed;
-  if (!parsed.ParseFromString(report)) return false;
-  if (parsed.has_part() && !read_part(parsed.part(), shape_)) return false;
+  if (!parsed.ParseFromString(report) || parsed.copies_size() > kMostSnapshots) return false;
+  if (parsed.has_part() && (!rise(parsed.part().shards()) || !read_part(parsed.part(), shape_))) return false;
+  if (parsed.copies_size() == kMostSnapshots && parsed.copies(0).step() > parsed.copies(1).step())
+    return false;
   return std::ranges::all_of(parsed.copies(), [this](const sparse_fleet::Copies& copies) {
-    return read_pieces(copies.pieces(), shape_).has_value();
+    return rise(copies.pieces()) && read_pieces(copies.pieces(), shape_).has_value();
   });
 }
 
@@ -47,22 +61,31 @@ Reports reports_of(const std::map<NodeId, membership::Frozen>& at_rest) {
   return reports;
 }
 
+// A member that holds a part knows of a snapshot that all have stored, and may have stored the next one.
+struct Snapshots {
+  std::uint64_t known = 0;
+  std::uint64_t stored = 0;
+};
+
+Snapshots snapshots_of(const sparse_fleet::Report& report, StepNumber start) {
+  if (report.copies().empty()) return {.known = start.value, .stored = start.value};
+  return {.known = report.copies().begin()->step(), .stored = report.copies().rbegin()->step()};
+}
+
 // The steps of available copies, the newest first. The newest is the last step that all holders of a part
 // have stored: a member that has forgotten older copies knows that. The step before counts, too, while no
-// member has forgotten it.
+// member has forgotten it. Never is it a step that some member has forgotten: its log begins later.
 std::vector<StepNumber> bases_of(const Reports& reports, StepNumber start) {
-  std::optional<std::uint64_t> newest;
-  std::uint64_t kept = 0;
+  std::optional<std::uint64_t> stored;
+  std::uint64_t known = start.value;
   for (const auto& [node, report] : reports) {
     if (!report.has_part()) continue;
-    std::uint64_t stored = 0;
-    for (const sparse_fleet::Copies& copies : report.copies()) stored = std::max(stored, copies.step());
-    newest = std::min(newest.value_or(stored), stored);
-    if (report.copies_size() > 0) kept = std::max(kept, report.copies(0).step());
+    const Snapshots own = snapshots_of(report, start);
+    stored = std::min(stored.value_or(own.stored), own.stored);
+    known = std::max(known, own.known);
   }
-  const std::uint64_t base = newest.value_or(start.value);
-  if (kept < base) return {StepNumber(base), StepNumber(kept)};
-  return {StepNumber(base)};
+  if (stored && known < *stored) return {StepNumber(*stored), StepNumber(known)};
+  return {StepNumber(known)};
 }
 
 }  // namespace
@@ -116,48 +139,63 @@ bool FleetWorkload::recoverable(const Layout& layout) const {
 
 namespace {
 
-// Members apply a step only when all have begun it, and they begin it after the one before. So holders are a
-// step apart at most. The middle one of them is believed, and the fewer of those that are a step before or
-// behind it.
-std::set<NodeId> not_together(const std::map<NodeId, std::uint64_t>& applied) {
+// Whether it fits to a fleet where `all` is the newest snapshot that is known to be stored by all.
+bool fits(const Snapshots& own, std::uint64_t all) {
+  return own.known == all || (own.known < all && own.stored == all);
+}
+
+// The members whose snapshots do not fit to those of more than half. Where two snapshots have as many on
+// their side, nobody can tell who is wrong.
+std::set<NodeId> of_other_snapshots(const std::map<NodeId, Snapshots>& snapshots) {
+  std::size_t most = 0;
+  std::set<std::uint64_t> believed;
+  for (const auto& [node, one] : snapshots) {
+    const auto count = static_cast<std::size_t>(
+        std::ranges::count_if(snapshots, [&](const auto& other) { return fits(other.second, one.known); }));
+    if (count > most) believed.clear();
+    most = std::max(most, count);
+    if (count == most) believed.insert(one.known);
+  }
   std::set<NodeId> odd;
-  std::vector<std::uint64_t> sorted;
-  for (const auto& [node, steps] : applied) sorted.push_back(steps);
-  std::ranges::sort(sorted);
-  if (sorted.empty() || sorted.back() - sorted.front() <= 1) return odd;
-  const std::uint64_t middle = sorted[(sorted.size() - 1) / 2];
-  const auto before =
-      std::ranges::count_if(sorted, [&](auto one) { return one < middle && middle - one == 1; });
-  const auto behind =
-      std::ranges::count_if(sorted, [&](auto one) { return one > middle && one - middle == 1; });
-  for (const auto& [node, steps] : applied) {
-    const bool far = steps < middle ? middle - steps > 1 : steps - middle > 1;
-    const bool fewer = steps != middle && before > 0 && behind > 0 && (steps < middle) == (before < behind);
-    if (far || fewer) odd.insert(node);
+  if (believed.size() != 1 || 2 * most <= snapshots.size()) return odd;
+  for (const auto& [node, one] : snapshots) {
+    if (!fits(one, *believed.begin())) odd.insert(node);
   }
   return odd;
 }
 
 }  // namespace
 
-// Nor can a copy be of a step that no member has come to.
+// What no member can report, whatever others do. A part comes from an installed decision, and the run begins
+// and ends somewhere.
+bool FleetWorkload::possible(const sparse_fleet::Report& report, const membership::Frozen& said) const {
+  if (!report.has_part()) return true;
+  const auto of_run = [this](std::uint64_t step) {
+    return step >= options_.start.value && (!options_.steps || step <= *options_.steps);
+  };
+  return said.installed() != 0 && of_run(report.applied()) &&
+         std::ranges::all_of(report.copies(), [&](const auto& copies) {
+           return of_run(copies.step()) && copies.step() <= report.applied();
+         });
+}
+
 std::set<NodeId> FleetWorkload::contradicting(const std::map<NodeId, membership::Frozen>& at_rest) const {
   const Reports reports = reports_of(at_rest);
+  std::set<NodeId> odd;
   std::map<NodeId, std::uint64_t> applied;
   for (const auto& [node, report] : reports) {
-    if (report.has_part()) applied[node] = report.applied();
+    if (!possible(report, at_rest.at(node))) {
+      odd.insert(node);
+    } else if (report.has_part()) {
+      applied[node] = report.applied();
+    }
   }
-  std::set<NodeId> odd = not_together(applied);
-  std::optional<std::uint64_t> most;
+  odd.merge(engine::not_together(applied));
+  std::map<NodeId, Snapshots> snapshots;
   for (const auto& [node, steps] : applied) {
-    if (!odd.contains(node)) most = std::max(most.value_or(steps), steps);
+    if (!odd.contains(node)) snapshots[node] = snapshots_of(reports.at(node), options_.start);
   }
-  for (const auto& [node, report] : reports) {
-    const bool later = report.has_part() && std::ranges::any_of(report.copies(), [&](const auto& copies) {
-                         return most && copies.step() > *most;
-                       });
-    if (later) odd.insert(node);
-  }
+  odd.merge(of_other_snapshots(snapshots));
   return odd;
 }
 

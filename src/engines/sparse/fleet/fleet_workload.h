@@ -8,7 +8,11 @@
 // Thread rule: one owner, that of the coordinator.
 #pragma once
 
+#include <gossamer/sparse_fleet.pb.h>
+
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,6 +29,7 @@ class FleetWorkload final : public cluster::Workload {
         1;                   // memory that a member needs for each of its shards, with what goes with it
     std::size_t copies = 1;  // of each piece, beside the holder's own
     StepNumber start = {};   // the run begins with this step, in a state that every member can make
+    std::optional<std::uint64_t> steps = {};  // of the run; nothing: there is no end
   };
   FleetWorkload(FleetShape shape, const Options& options) : shape_(std::move(shape)), options_(options) {}
 
@@ -41,6 +46,7 @@ class FleetWorkload final : public cluster::Workload {
   [[nodiscard]] std::vector<cluster::TrackId> tracks() const;
 
  private:
+  [[nodiscard]] bool possible(const sparse_fleet::Report& report, const membership::Frozen& said) const;
   [[nodiscard]] Layout layout_of(const cluster::Rest& rest, StepNumber base) const;
   [[nodiscard]] bool recoverable(const Layout& layout) const;
 

@@ -172,6 +172,8 @@ std::size_t Fusion::rank(const QueryViews& views, std::size_t top_k, std::span<S
     for (std::size_t term = 0; term < kFusionTerms; ++term) {
       if (options_.weights.value[term] != 0) score += options_.weights.value[term] * of_label.value[term];
     }
+    // What is no number has no place in an order.
+    if (std::isnan(score)) score = -std::numeric_limits<float>::infinity();
     ranked_.push_back({slots_.ids()[slot], score});
     if (!terms.empty()) terms_.push_back(of_label);
   }

@@ -3,7 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "engines/sparse/model/model.h"
@@ -112,6 +117,38 @@ TEST(Fusion, OnlyPositiveCosinesVote) {
   const std::vector<Scored> one = {{1, 1e-30F}, {0, -0.5F}};
   ASSERT_EQ(fusion.rank({.input = one}, 3, out), 1U);
   EXPECT_EQ(out[0], (Scored{2, 0.0F}));
+}
+
+// What a node says of labels and rows: here no row has a label.
+class ToldTerms final : public FusionAnswers {
+ public:
+  explicit ToldTerms(std::vector<float> centroids) : centroids_(std::move(centroids)) {}
+  [[nodiscard]] std::span<const std::uint32_t> labels_of(std::uint32_t) const override { return {}; }
+  [[nodiscard]] float net_score(std::uint32_t) const override { return 0; }
+  [[nodiscard]] float centroid_cosine(std::uint32_t label) const override { return centroids_[label]; }
+
+ private:
+  const std::vector<float> centroids_;
+};
+
+// Claim: a label whose terms are no numbers comes last, and leaves the order of the others as it is. Another
+// node may say anything of its labels.
+TEST(Fusion, NoNumberComesLast) {
+  constexpr std::uint32_t kLabels = 64;
+  std::vector<float> centroids(kLabels);
+  std::vector<Scored> net;
+  for (std::uint32_t label = 0; label < kLabels; ++label) {
+    centroids[label] =
+        label % 3 == 1 ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(label * 37 % kLabels);
+    net.push_back({label, 0.0F});
+  }
+  const ToldTerms told(centroids);
+  Fusion fusion({.weights = only(FusionTerm::kNet, 1, FusionTerm::kCentroid, 1)}, PredictParts(), {});
+  std::vector<Scored> out(kLabels);
+  ASSERT_EQ(fusion.rank({.net = net, .answers = &told}, kLabels, out), kLabels);
+  EXPECT_TRUE(std::ranges::is_sorted(out, ranks_before));
+  EXPECT_TRUE(std::ranges::none_of(out, [](const Scored& one) { return std::isnan(one.score); }));
+  for (std::size_t i = 0; i < kLabels; ++i) EXPECT_EQ(std::isnan(centroids[out[i].id]), i >= 43) << i;
 }
 
 }  // namespace

@@ -11,6 +11,12 @@
 #include "engines/sparse/fleet/step/layout_message.h"
 
 namespace gossamer::sparse_engine {
+namespace {
+
+// Around the payload of an answer.
+constexpr std::uint64_t kMostAnswerBody = 256;
+
+}  // namespace
 
 // A block and its next questions. While there is Work on it, only the Work uses it.
 struct FleetQueries::Bench {
@@ -91,6 +97,7 @@ void FleetQueries::ask_round() {
     sending.to = ready.peer;
     sending.message = {
         .channel = kQueryChannel, .body = body.SerializeAsString(), .payload = std::move(each.payload)};
+    sending.most_answer_bytes = kMostAnswerBody + each.answer_bytes.value_or(2 * kMostLabelBytes);
     if (net::counted_bytes(sending.message) > host::kBulkBytes) sending.lane = host::Lane::kBulk;
   }
 }
@@ -142,17 +149,15 @@ Result<void> FleetQueries::on_ready(net::PeerId from, const sparse_serving::Read
   auto part = read_part(ready.part(), model_.shape);
   if (!part) return wrong_message(from, "a part that cannot be", "a part of this model");
   const Epoch epoch(ready.epoch());
-  if (placed_) {
-    if (placed_->epoch < epoch) {
-      return wrong_message(from, fmt::format("epoch {}", epoch.value),
-                           fmt::format("at most {}", placed_->epoch.value));
-    }
-    if (epoch < placed_->epoch) return {};
-    const auto rank = placed_->layout.rank_of(from.node);
-    const auto pieces = [this](const sparse::NetworkPart& one) { return pieces_of(model_.shape, one); };
-    if (!rank || pieces(placed_->layout.members[*rank].after) != pieces(*part))
-      return wrong_message(from, "the part of another", "the part that the layout gives to it");
+  const Epoch newest = placed_ ? placed_->epoch : Epoch();
+  if (newest < epoch) {
+    return wrong_message(from, fmt::format("epoch {}", epoch.value), fmt::format("at most {}", newest.value));
   }
+  if (epoch < newest) return {};
+  const auto rank = placed_ ? placed_->layout.rank_of(from.node) : std::nullopt;
+  const auto pieces = [this](const sparse::NetworkPart& one) { return pieces_of(model_.shape, one); };
+  if (!rank || pieces(placed_->layout.members[*rank].after) != pieces(*part))
+    return wrong_message(from, "the part of another", "the part that the layout gives to it");
   on_part(from, epoch, *std::move(part));
   return {};
 }

@@ -6,7 +6,10 @@
 // engine's are (cluster/control/engine.h).
 //
 //   queries.ask({.rows = rows, .labels = 100});
-//   for (auto& each : queries.take_out()) links.send(each.to, each.lane, each.message);
+//   for (auto& each : queries.take_out()) {
+//     links.expect(each.to, kQueryChannel, each.most_answer_bytes);
+//     links.send(each.to, each.lane, each.message);
+//   }
 //   if (auto work = queries.take_work()) ...  // on another thread; then queries.worked()
 //   if (auto answer = queries.take_answer()) ...
 //
@@ -46,6 +49,7 @@ class FleetQueries {
     net::PeerId to;
     host::Lane lane = host::Lane::kControl;
     net::Message message;
+    std::uint64_t most_answer_bytes = 0;  // counted as link messages are
   };
   using Work = cluster::Engine::Work;
   using Lists = BlockRounds::Lists;

@@ -242,7 +242,13 @@ class OneLiar : public ::testing::Test {
     sparse_serving::Body body;
     body.mutable_ready()->set_epoch(4);
     write_part(part, *body.mutable_ready()->mutable_part());
-    (void)queries_.on(peer_, {.channel = kQueryChannel, .body = body.SerializeAsString(), .payload = {}});
+    Layout layout;
+    LayoutMember& member = layout.members.emplace_back();
+    member.node = peer_.node;
+    member.after = part;
+    queries_.placed(Epoch(4), write_layout(layout));
+    EXPECT_TRUE(
+        queries_.on(peer_, {.channel = kQueryChannel, .body = body.SerializeAsString(), .payload = {}}).ok());
     rows_ = {.begin = {0, 1}, .index = {2}, .value = {1}};
     queries_.ask({.rows = rows_.view(), .labels = 1, .compared = rows_.value, .neighbours = 2});
   }

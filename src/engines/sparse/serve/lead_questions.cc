@@ -26,13 +26,18 @@ void LeadQuestions::open(Epoch epoch, const sparse::NetworkPart& part, Instant n
 
 void LeadQuestions::tick(Instant now) {
   if (!open_ || process_.member() == nullptr) return;
-  const std::uint64_t link = process_.links()->statistics(process_.member()->coordinator().node).link;
-  if (link == 0 || link == told_link_) return;
+  const std::uint64_t now_linked = link();
+  if (now_linked == 0 || now_linked == told_link_) return;
   sparse_serving::Body body;
   body.mutable_ready()->set_epoch(epoch_.value);
   *body.mutable_ready()->mutable_part() = part_;
   if (send({.channel = kQueryChannel, .body = body.SerializeAsString(), .payload = {}}, now))
-    told_link_ = link;
+    told_link_ = now_linked;
+}
+
+std::uint64_t LeadQuestions::link() const {
+  if (process_.links() == nullptr || process_.member() == nullptr) return 0;
+  return process_.links()->statistics(process_.member()->coordinator().node).link;
 }
 
 std::optional<Error> LeadQuestions::objection(const net::Arrived& event) {
@@ -46,8 +51,9 @@ void LeadQuestions::on(const net::Arrived& event) {
   if (event.message.channel != kQueryChannel || event.from != process_.member()->coordinator()) return;
   sparse_serving::Body body;
   if (!body.ParseFromString(event.message.body) || !body.has_question()) return;
-  question_ = std::make_shared<const Question>(
-      Question{.asked = std::move(*body.mutable_question()), .payload = event.message.payload});
+  question_ = std::make_shared<const Question>(Question{.asked = std::move(*body.mutable_question()),
+                                                        .payload = event.message.payload,
+                                                        .link = event.receipt.link});
 }
 
 std::shared_ptr<const LeadQuestions::Question> LeadQuestions::take() {
@@ -55,7 +61,12 @@ std::shared_ptr<const LeadQuestions::Question> LeadQuestions::take() {
   const Epoch asked(question_->asked.epoch());
   if (epoch_ < asked) return nullptr;
   const auto question = std::exchange(question_, nullptr);
+  taken_over_ = question->link;
   return asked == epoch_ ? question : nullptr;
+}
+
+void LeadQuestions::give(net::Message answer, Instant now) {
+  if (link() == taken_over_) static_cast<void>(send(std::move(answer), now));
 }
 
 Result<net::Message> LeadQuestions::answer(PartAnswers& answers, const Question& question) {

@@ -37,6 +37,7 @@ class LeadQuestions {
   struct Question {
     sparse_serving::Question asked;
     Slices payload;
+    std::uint64_t link = 0;  // over which it came
   };
   // The process outlives it.
   explicit LeadQuestions(cluster::MemberProcess& process) : process_(process) {}
@@ -57,8 +58,9 @@ class LeadQuestions {
   void on(const net::Arrived& event);
   // The newest question about the part of the open epoch; null: there is none.
   [[nodiscard]] std::shared_ptr<const Question> take();
-  // Sends an answer to the lead. Without a link it is dropped: over the next one the lead asks again.
-  void give(net::Message answer, Instant now) { static_cast<void>(send(std::move(answer), now)); }
+  // Sends an answer to the question that was taken last. It is dropped if the link over which the question
+  // came is gone: over the next one the lead asks again, and expects no other answer.
+  void give(net::Message answer, Instant now);
   // To be called with every tick of the engine: the link with the lead may be new, and so may the lead.
   void tick(Instant now);
 
@@ -67,6 +69,8 @@ class LeadQuestions {
 
  private:
   [[nodiscard]] bool send(net::Message message, Instant now);
+  // The number of the link with the lead; 0: there is none.
+  [[nodiscard]] std::uint64_t link() const;
 
   cluster::MemberProcess& process_;
   bool open_ = false;
@@ -74,6 +78,7 @@ class LeadQuestions {
   sparse_fleet::Part part_;
   std::uint64_t told_link_ = 0;               // over which the lead was told of the epoch; 0: over none
   std::shared_ptr<const Question> question_;  // the newest, if it is not taken
+  std::uint64_t taken_over_ = 0;              // the link of the question that was taken last
 };
 
 }  // namespace gossamer::sparse_engine

@@ -27,6 +27,9 @@
 
 namespace gossamer::sparse_engine {
 
+// The most bytes of labels in one answer, unless the labels of one record are more.
+inline constexpr std::uint64_t kMostLabelBytes = std::uint64_t{16} << 20;
+
 class PartAnswers {
  public:
   struct Options {
@@ -35,7 +38,7 @@ class PartAnswers {
     const kernels::Kernels& kernels;
     host::Compute& compute;
     // An answer has at most so many bytes of labels of training rows, or it has the labels of one row.
-    std::uint64_t most_label_bytes = std::uint64_t{64} << 20;
+    std::uint64_t most_label_bytes = kMostLabelBytes;
   };
   // Borrows the network, kernels and Compute. The network is a part of one of that shape, in any order of
   // rows; it does not change. Without `instances` only the net answers.

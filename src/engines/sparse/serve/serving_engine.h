@@ -37,7 +37,7 @@ struct ServingJob {
   // Loads this part of the network. If members share out training rows, it loads their rows of it, too.
   std::function<Result<ModelPart>(const sparse::NetworkPart& part)> load;
   // An answer has at most so many bytes of labels of training rows, or it has the labels of a single row.
-  std::uint64_t most_label_bytes = std::uint64_t{64} << 20;
+  std::uint64_t most_label_bytes = kMostLabelBytes;
 };
 
 // Counters of this process, over all its lives.

@@ -92,6 +92,25 @@ TEST(ServingEngine, TheNextLeadFindsThemReady) {
   }
 }
 
+// Claim: an answer goes over the link that brought its question, or not at all. A lead that has not asked
+// gets none, though it is the next one and the members have computed for the one before.
+TEST(ServingEngine, TheNextLeadGetsNoAnswerOfBefore) {
+  Served served({.features = 60, .labels = 77, .hidden = 48});
+  Rng rng(5, Purpose::kTest);
+  const testing::OwnedRows queries = testing::random_rows(rng, 60, 8);
+  ServedFleet fleet(served, 2, 1, from_seconds(3));
+  fleet.ask(queries.view(), 10);
+  ASSERT_TRUE(fleet.answer(60'000)) << fleet->log();
+  fleet.ask(queries.view(), 10);
+  EXPECT_FALSE(fleet.answer(1000)) << "members compute for 3 s";
+  const std::size_t before = fleet.answers();
+  EXPECT_GE(before, 2U);
+  fleet.kill_lead();
+  fleet->run_for(20);
+  EXPECT_EQ(fleet->unsettled(), std::nullopt);
+  EXPECT_EQ(fleet.answers(), before);
+}
+
 // Claim: a number that overflows finds nothing for its own query, as in one process, and harms no other.
 TEST(ServingEngine, OverflowsAlone) {
   Served served({.features = 60, .labels = 77, .hidden = 48});
@@ -179,9 +198,35 @@ class OneMember : public ::testing::Test {
     part_ = with_shards(no_part(shape_), shape_, {0, 1});
     columns_of(part_, 0) = {0, 16};
   }
+  // A placement gives all parts to `from`, if it says that it is ready for a later epoch than the last.
   void say(net::PeerId from, const net::Message& message) {
+    sparse_serving::Body body;
+    if (body.ParseFromString(message.body) && body.has_ready() && Epoch(body.ready().epoch()) > placed_) {
+      placed_ = Epoch(body.ready().epoch());
+      Layout layout;
+      for (std::uint64_t node = 2; node < 9; ++node) {
+        LayoutMember& member = layout.members.emplace_back();
+        member.node = NodeId(node);
+        member.after = no_part(shape_);
+        if (member.node == from.node) member.after = *read_part(body.ready().part(), shape_);
+        if (member.node == NodeId(8)) complete(layout);
+      }
+      queries_.placed(placed_, write_layout(layout));
+    }
     const auto good = queries_.on(from, message);
     EXPECT_TRUE(good.ok()) << good.error().message();
+  }
+  // The last member gets what no other has.
+  void complete(Layout& layout) {
+    sparse::NetworkPart& rest = layout.members.back().after;
+    for (std::size_t shard = 0; shard < shape_.shards(); ++shard) rest.rows.add(shard);
+    bool columns = false;
+    for (const LayoutMember& member : layout.members) {
+      if (member.node == layout.members.back().node) break;
+      for (const std::size_t shard : shards_of(member.after)) rest.rows.drop(shard);
+      columns = columns || columns_of(member.after, 0).end > 0;
+    }
+    if (!columns) columns_of(rest, 0) = {0, 16};
   }
   net::Message asked() {
     testing::do_work(queries_);
@@ -198,7 +243,19 @@ class OneMember : public ::testing::Test {
   sparse::NetworkPart part_;
   FleetQueries queries_{{.shape = shape_}};
   const net::PeerId peer_{NodeId(5), Incarnation(9)};
+  Epoch placed_;
 };
+
+// Claim: before the first placement nobody is ready, whatever a member says. A member that is in the view
+// already would else be asked in place of the others.
+TEST_F(OneMember, IsNotReadyBeforeAPlacement) {
+  for (const Epoch epoch : {Epoch(0), Epoch(1), Epoch(1ULL << 62)})
+    EXPECT_FALSE(queries_.on({NodeId(6), Incarnation(10)}, ready(epoch, part_)).ok()) << epoch.value;
+  EXPECT_FALSE(queries_.whole());
+  say(peer_, ready(Epoch(1), part_));
+  EXPECT_TRUE(queries_.whole());
+  EXPECT_EQ(queries_.nodes(), std::set{peer_.node});
+}
 
 // Claim: no member is asked while a part is missing. A member that becomes ready again is asked again, under
 // another number.
@@ -270,7 +327,7 @@ TEST_F(OneMember, ClaimsNothingOfOthers) {
   layout.members[0].after = part_;
   layout.members[1].node = other.node;
   layout.members[1].after = no_part(shape_);
-  queries_.placed(Epoch(4), write_layout(layout));
+  queries_.placed(placed_ = Epoch(4), write_layout(layout));
   say(peer_, ready(Epoch(4), part_));
   EXPECT_TRUE(queries_.whole());
   EXPECT_FALSE(queries_.on(other, ready(Epoch(1ULL << 62), part_)).ok());

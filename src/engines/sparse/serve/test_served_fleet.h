@@ -96,8 +96,10 @@ inline void do_work(FleetQueries& queries) {
 
 class ServedFleet {
  public:
-  ServedFleet(Served& served, std::size_t members, std::uint64_t seed = 1)
+  // `work`: how long members compute at a time; nothing: up to 5 ms.
+  ServedFleet(Served& served, std::size_t members, std::uint64_t seed = 1, Duration work = {})
       : served_(served),
+        work_(work),
         workload_(served.shape(), {.copies = 0}),
         queries_(std::in_place, model()),
         fleet_({.workload = workload_,
@@ -107,20 +109,31 @@ class ServedFleet {
                 .seed = seed,
                 .path = {.delay = from_milliseconds(5)},
                 .others = [this](const net::Arrived& arrived) {
-                  if (arrived.message.channel == kQueryChannel)
-                    static_cast<void>(queries_->on(arrived.from, arrived.message));
+                  const cluster::Coordinator* const leader = fleet_.leader();
+                  if (leader == nullptr || arrived.message.channel != kQueryChannel) return;
+                  sparse_serving::Body body;
+                  if (body.ParseFromString(arrived.message.body) && body.has_answer()) ++answers_;
+                  // As node::Companion is told.
+                  if (leader->installed() != placed_)
+                    queries_->placed(placed_ = leader->installed(), leader->decision());
+                  static_cast<void>(queries_->on(arrived.from, arrived.message));
                 }}) {
     for (std::size_t i = 0; i < members; ++i) join();
   }
 
   std::string join() {
-    return fleet_.join({.make_engine = [this](cluster::MemberProcess& process) {
-      return std::make_unique<ServingEngine>(process, [this](const std::string& configuration) {
-        EXPECT_EQ(configuration, "model");
-        return Result(served_.job());
-      });
-    }});
+    return fleet_.join({.longest_work = work_ > Duration{} ? work_ : from_milliseconds(5),
+                        .shortest_work = work_,
+                        .make_engine = [this](cluster::MemberProcess& process) {
+                          return std::make_unique<ServingEngine>(process,
+                                                                 [this](const std::string& configuration) {
+                                                                   EXPECT_EQ(configuration, "model");
+                                                                   return Result(served_.job());
+                                                                 });
+                        }});
   }
+  // Answers that have come to leads so far.
+  [[nodiscard]] std::size_t answers() const { return answers_; }
   void ask(const data::SparseRows& queries, std::size_t labels) {
     queries_->ask({.rows = queries, .labels = labels});
   }
@@ -149,6 +162,7 @@ class ServedFleet {
     fleet_.kill_coordinator_for("c1", from_seconds(0.5));
     working_ = {};
     queries_.emplace(model());
+    placed_ = Epoch();
   }
   [[nodiscard]] FleetQueries& queries() { return *queries_; }
   [[nodiscard]] simulation::Fleet* operator->() { return &fleet_; }
@@ -157,8 +171,11 @@ class ServedFleet {
   [[nodiscard]] ModelInParts model() const { return {.shape = served_.shape(), .instances = served_.rows()}; }
 
   Served& served_;
+  const Duration work_;
+  std::size_t answers_ = 0;
   FleetWorkload workload_;
   std::optional<FleetQueries> queries_;
+  Epoch placed_;                // that the queries were told
   FleetQueries::Work working_;  // under way
   simulation::Fleet fleet_;
 };

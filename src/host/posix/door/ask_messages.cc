@@ -24,11 +24,10 @@ std::optional<AskMessage> read_ask(const std::string& bytes) {
 
 std::string answer_bytes(const Result<std::string>& answer) {
   wire::AskAnswer message;
-  if (answer.ok() && answer->size() <= kMaxQuestionBytes) {
+  if (answer.ok() && answer->size() <= kMaxAnswerBytes) {
     message.set_body(*answer);
   } else {
-    *message.mutable_error() =
-        to_message(answer.ok() ? too_large("", "answer", answer->size()) : answer.error());
+    *message.mutable_error() = to_message(answer.ok() ? answer_too_large(answer->size()) : answer.error());
   }
   return message.SerializeAsString();
 }

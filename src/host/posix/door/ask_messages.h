@@ -15,7 +15,7 @@ namespace gossamer::host {
 
 // The longest message of a stranger. Enroll has some 2 kB.
 inline constexpr std::size_t kMostAskBytes = std::size_t{64} << 10;
-// The longest answer: a body of kMaxQuestionBytes, and what stands around it. A Status may be long.
+// The longest answer: a body of kMaxAnswerBytes, and what stands around it. A Status may be long.
 inline constexpr std::size_t kMostAnswerBytes = (std::size_t{1} << 20) + 64;
 
 struct AskMessage {
@@ -26,7 +26,7 @@ struct AskMessage {
 // Nothing for bytes that are no question with the name of a method.
 [[nodiscard]] std::optional<AskMessage> read_ask(const std::string& bytes);
 
-// An answer with a body above kMaxQuestionBytes becomes the error that says so.
+// An answer with a body above kMaxAnswerBytes becomes the error that says so.
 [[nodiscard]] std::string answer_bytes(const Result<std::string>& answer);
 // What was answered. Whatever the other end sends, an error is fit to be shown (made_fit). `where` is taken
 // for one that names no place. kBadData: the bytes are no answer.

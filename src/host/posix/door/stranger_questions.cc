@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kAround = 64;
 
 Error too_long(const Endpoint& to, std::size_t bytes) {
-  Error error = too_large(to_string(to), "question", bytes);
+  Error error = question_too_large(to_string(to), bytes);
   error.expected = fmt::format("at most {} of a stranger", kMostAskBytes - kAround);
   return error;
 }

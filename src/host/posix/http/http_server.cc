@@ -243,9 +243,7 @@ void PosixHttpServer::post(const httplib::Request& from, httplib::Response& to,
     if (!large) request.body.append(bytes, size);
     return true;
   };
-  const bool whole = from.is_multipart_form_data()
-                         ? read([](const httplib::MultipartFormData&) { return true; }, take)
-                         : read(take);
+  const bool whole = read(take);
   if (large || to.status == 413) return send(to, too_large());
   if (packed) return send(to, no_packed_bodies(from.get_header_value("Content-Encoding")));
   if (!whole) {

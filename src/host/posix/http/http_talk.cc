@@ -21,6 +21,7 @@ SocketClock::time_point in(Duration time) { return SocketClock::now() + std::chr
 const char* reason(int status) {
   switch (status) {
     case 408: return "Request Timeout";
+    case 415: return "Unsupported Media Type";
     case 417: return "Expectation Failed";
     case 431: return "Request Header Fields Too Large";
     case 503: return "Service Unavailable";

@@ -18,8 +18,9 @@ constexpr std::string_view kLength = "content-length";
 constexpr std::string_view kCoding = "transfer-encoding";
 constexpr std::string_view kExpect = "expect";
 constexpr std::string_view kConnection = "connection";
-constexpr std::array<std::string_view, 7> kUsed = {kHost,       kLength,        kCoding,           kExpect,
-                                                   kConnection, "content-type", "content-encoding"};
+constexpr std::string_view kType = "content-type";
+constexpr std::array<std::string_view, 7> kUsed = {kHost,       kLength, kCoding,           kExpect,
+                                                   kConnection, kType,   "content-encoding"};
 
 constexpr std::size_t kMostLengthDigits = 18;  // fits into 64 bits
 
@@ -59,6 +60,7 @@ void HeadReader::refuse(std::string got, std::string expected, int status) {
                   .error = {.where = lines_ <= 1 ? std::string("request line")
                                                  : fmt::format("line {} of the request's head", lines_),
                             .what = status == 431   ? "the head of the request is too large"
+                                    : status == 415 ? "cannot read a body of this type"
                                     : status == 417 ? "the expectation cannot be met"
                                                     : "two readers could understand this request differently",
                             .got = std::move(got),
@@ -164,6 +166,12 @@ void HeadReader::read_coding() {
   head_.chunked = true;
 }
 
+void HeadReader::read_type() {
+  const std::string* text = find(std::string(kType));
+  if (text != nullptr && lower_case(*text).starts_with("multipart/"))
+    refuse(quote(*text), "application/json, application/x-ndjson or text/plain", 415);
+}
+
 void HeadReader::read_connection() {
   const std::string* text = find(std::string(kConnection));
   bool close = false;
@@ -184,6 +192,7 @@ void HeadReader::finish() {
   read_length();
   read_coding();
   read_connection();
+  read_type();
   const std::string* expect = find(std::string(kExpect));
   if (expect != nullptr && lower_case(*expect) != "100-continue") {
     refuse(quote(*expect), "100-continue, or no Expect", 417);

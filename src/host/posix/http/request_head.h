@@ -12,8 +12,9 @@
 // - a length that is not plain digits;
 // - a transfer coding other than chunked, or one in HTTP/1.0; a body where the method has none;
 // - HTTP/1.1 without Host.
-// Refused with 417: an expectation that is not 100-continue. Refused with 431: more than kMostHeadBytes or
-// kMostHeadLines.
+// Refused with 415: a body of parts (multipart), which nobody here takes. The library would go through such a
+// body byte by byte, and through each of its lines once for each of its bytes. Refused with 417: an
+// expectation that is not 100-continue. Refused with 431: more than kMostHeadBytes or kMostHeadLines.
 //
 // The library gets `text`: the same request with the fields that somebody here uses, and no others.
 //
@@ -68,6 +69,7 @@ class HeadReader {
   void read_length();
   void read_coding();
   void read_connection();
+  void read_type();
   [[nodiscard]] const std::string* find(const std::string& name) const;
   void refuse(std::string got, std::string expected, int status = 400);
 

@@ -154,6 +154,14 @@ TEST(HeadReader, RequestLine) {
   EXPECT_EQ(status_of("GET / HTTP/1.1\n"), 400);  // at once, not when the time is over
 }
 
+// A body of parts is nobody's here, however its type is written. Other types go on.
+TEST(HeadReader, BodiesOfParts) {
+  for (const char* type : {"multipart/form-data; boundary=x", "Multipart/Form-Data", "multipart/mixed"})
+    EXPECT_EQ(status_of(post(fmt::format("Content-Type: {}\r\n", type))), 415) << type;
+  for (const char* type : {"application/json", "text/plain; x=multipart/form-data", "multipart"})
+    EXPECT_EQ(status_of(post(fmt::format("Content-Type: {}\r\n", type))), 0) << type;
+}
+
 // A body comes where everybody looks for one.
 TEST(HeadReader, BodyOfMethods) {
   for (const char* method : {"GET", "HEAD", "DELETE", "OPTIONS", "TRACE", "WHAT"}) {

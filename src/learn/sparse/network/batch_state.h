@@ -56,7 +56,11 @@ struct PartitionShare {
 // active rows has sum 0, and its shift says nothing.
 inline void add_share(PartitionShare& sum, const PartitionShare& share) {
   if (share.sum == 0) return;
-  const float shift = sum.sum == 0 ? share.shift : std::max(sum.shift, share.shift);
+  if (sum.sum == 0) {  // far from that shift its 0 would become a NaN
+    sum = share;
+    return;
+  }
+  const float shift = std::max(sum.shift, share.shift);
   sum = {.shift = shift,
          .sum = sum.sum * std::exp(sum.shift - shift) + share.sum * std::exp(share.shift - shift)};
 }

@@ -102,13 +102,14 @@ PieceRowCheck::PieceRowCheck(const NetworkShape& shape, const TableMoments& mome
 bool PieceRowCheck::possible(std::span<const std::byte> row) const {
   RowBytes rest(row);
   const bool block = kind_ == Moments::kBlock;
-  bool good = rest.within(columns_, limits_.most);
-  good = (block ? rest.finite_halves(columns_) : rest.within(columns_, limits_.most)) && good;
+  bool good = rest.within(columns_, limits_.weights);
+  good = (block ? rest.finite_halves(columns_) : rest.within(columns_, limits_.moments)) && good;
   good = rest.squares(block ? moment_blocks(columns_) : columns_) && good;
   const std::uint32_t last = rest.number();
   good = good && last > 0 && last <= limits_.steps;
   if (!biased_) return good;
-  good = rest.within(2, limits_.most) && good;
+  good = rest.within(1, limits_.weights) && good;
+  good = rest.within(1, limits_.moments) && good;
   return rest.squares(1) && good;
 }
 

@@ -36,13 +36,13 @@ struct NetworkPiece {
 }
 
 // Whether bytes can be a row of a piece, as another node has it. Its weights and first moments are numbers
-// within a bound, the second moments are not negative, and some step has updated it.
+// within bounds, the second moments are not negative, and some step has updated it.
 class PieceRowCheck {
  public:
-  // `most`: of weights and first moments. `steps`: a row was updated by a step below.
   struct Limits {
-    float most;
-    std::uint64_t steps;
+    float weights;        // the largest; biases, too
+    float moments;        // the largest first moment
+    std::uint64_t steps;  // a row was updated by a step below
   };
   PieceRowCheck(const NetworkShape& shape, const TableMoments& moments, const NetworkPiece& piece,
                 const Limits& limits);

@@ -137,9 +137,9 @@ Result<void> Recovery::take(RecoveryStage stage, std::span<const Slices> got) {
   return {};
 }
 
-Error Recovery::wrong(std::size_t rank, std::string_view what) {
+Error Recovery::wrong(std::size_t rank, std::string_view what, float most) {
   giver_ = rank;
-  return beyond_bounds(what);
+  return beyond_bounds(what, most);
 }
 
 // The log stays as it was unless all of it is good.
@@ -159,11 +159,12 @@ Result<void> Recovery::take_log(const Slices& bytes) {
                                 .bytes = reader.take(rows * width * sizeof(float))}});
       std::vector<float> values(rows * width);
       copy_front(logged.hidden.back().front().bytes, std::as_writable_bytes(std::span(values)));
-      if (!within(values, kMostTaken)) return wrong(plan_.log_donor, "a hidden unit");
+      if (const float most = taken(most_hidden(layer)); !within(values, most))
+        return wrong(plan_.log_donor, "a hidden unit", most);
     }
     logged.sums.resize(rows);
     copy_front(reader.take(rows * sizeof(PartitionShare)), std::as_writable_bytes(std::span(logged.sums)));
-    if (!within(logged.sums, kMostTaken)) return wrong(plan_.log_donor, "a partition sum");
+    if (!are_sums(logged.sums)) return wrong(plan_.log_donor, "a partition sum", kMostTaken);
     std::uint8_t fresh = 0;
     copy_front(reader.take(kFreshBytes), std::as_writable_bytes(std::span(&fresh, 1)));
     logged.fresh = fresh != 0;
@@ -226,9 +227,9 @@ Result<void> Recovery::take_copies(std::span<const Slices> got) {
     for (const RecoveryPlan::Fetch& fetch : plan_.fetches) {
       if (fetch.from != from || fetch.to != me_ || from == me_) continue;
       const sparse::NetworkPiece piece = piece_of(job_.shape, fetch.piece);
-      Slices& copy = copies_[fetch.piece];
-      copy = reader.take(sparse::piece_bytes(job_.shape.network, job_.moments, piece));
-      if (!possible(copy, piece)) return wrong(from, "a weight, or a moment,");
+      const Slices& copy = copies_[fetch.piece] =
+          reader.take(sparse::piece_bytes(job_.shape.network, job_.moments, piece));
+      if (!possible(copy, piece)) return wrong(from, "a weight, or a moment,", kMostTaken);
     }
   }
   return {};
@@ -236,8 +237,9 @@ Result<void> Recovery::take_copies(std::span<const Slices> got) {
 
 // Rows that no step has changed are zeros.
 bool Recovery::possible(const Slices& copy, const sparse::NetworkPiece& piece) const {
-  const sparse::PieceRowCheck check(job_.shape.network, job_.moments, piece,
-                                    {.most = kMostTaken, .steps = plan_.base.value});
+  const sparse::PieceRowCheck check(
+      job_.shape.network, job_.moments, piece,
+      {.weights = taken(kMostWeight), .moments = kMostTaken, .steps = plan_.base.value});
   std::vector<std::byte> row(sparse::piece_row_bytes(job_.shape.network, job_.moments, piece));
   for (SliceReader rows(copy); rows.left() > 0;) {
     rows.read(row);
@@ -367,8 +369,7 @@ Slices Recovery::give_gradients(std::size_t layer) const {
 
 // Adds up in the order of ranks, so that the sum is the same each time.
 Result<void> Recovery::take_gradients(std::size_t layer, std::span<const Slices> got) {
-  std::vector<SliceReader> readers;
-  for (const Slices& one : got) readers.emplace_back(one);
+  std::vector<SliceReader> readers(got.begin(), got.end());
   for (const RecoveryPlan::Want& want : plan_.wants) {
     if (want.rank != me_ || want.layer != layer) continue;
     Sum& sum = sums_.emplace_back();
@@ -379,7 +380,8 @@ Result<void> Recovery::take_gradients(std::size_t layer, std::span<const Slices>
       for (std::size_t rank = 0; rank < readers.size(); ++rank) {
         const Slices bytes = readers[rank].take(matrix.size() * sizeof(float));
         learner_.codec().add({want.columns, net::Codec::kF32, bytes}, want.columns, matrix);
-        if (!within(matrix, kMostTaken * static_cast<float>(rank + 1))) return wrong(rank, "a gradient");
+        const float most = taken(most_gradient(layer, layers_)) * static_cast<float>(rank + 1);
+        if (!within(matrix, most)) return wrong(rank, "a gradient", most);
       }
     }
   }

@@ -89,7 +89,7 @@ class Recovery {
   [[nodiscard]] Result<void> take_copies(std::span<const Slices> got);
   [[nodiscard]] Result<void> take_gradients(std::size_t layer, std::span<const Slices> got);
   [[nodiscard]] bool possible(const Slices& copy, const sparse::NetworkPiece& piece) const;
-  [[nodiscard]] Error wrong(std::size_t rank, std::string_view what);
+  [[nodiscard]] Error wrong(std::size_t rank, std::string_view what, float most);
   void replay_above(std::size_t layer);
   void replay(Patch& patch);
   void replay_round(const Patch& patch, sparse::Learner& learner, const StepOrder::Item& item);

@@ -35,8 +35,15 @@ Error unreadable(const std::string& got) {
 // Rows of a snapshot lie in blocks of so many bytes, or of one row.
 constexpr std::size_t kBlockBytes = std::size_t{256} << 10;
 
-sparse::PieceRowCheck row_check(const FleetJob& job, PieceId id, float most, StepNumber step) {
-  return {job.shape.network, job.moments, piece_of(job.shape, id), {.most = most, .steps = step.value}};
+enum class Of { kGiven, kTaken };
+sparse::PieceRowCheck row_check(const FleetJob& job, PieceId id, Of of, StepNumber step) {
+  const bool given = of == Of::kGiven;
+  return {job.shape.network,
+          job.moments,
+          piece_of(job.shape, id),
+          {.weights = given ? kMostWeight : taken(kMostWeight),
+           .moments = given ? kMostGiven : kMostTaken,
+           .steps = step.value}};
 }
 
 // Appends the rows with these numbers. False: one of them cannot be.
@@ -80,7 +87,7 @@ bool add_changes(const FleetJob& job, sparse::Network& from, PieceId id, const D
   append_values(std::span(&head, 1), front);
   append_values(std::span<const std::uint32_t>(changed), front);
   out.push_back(Slice::of(std::move(front)));
-  return add_rows(here, changed, row_check(job, id, kMostGiven, request.step), request.memory, out);
+  return add_rows(here, changed, row_check(job, id, Of::kGiven, request.step), request.memory, out);
 }
 
 }  // namespace
@@ -90,7 +97,8 @@ Result<Slices> make_delta(const FleetJob& job, const PieceSources& sources, cons
   for (const PieceId& id : request.keeps) {
     const auto source = sources.find(id);
     if (source == sources.end()) continue;
-    if (!add_changes(job, *source->second, id, request, out)) return diverged("a weight, or a moment,");
+    if (!add_changes(job, *source->second, id, request, out))
+      return diverged("a weight, or a moment,", kMostGiven);
   }
   return out;
 }
@@ -115,7 +123,7 @@ Result<void> Vault::check(const Slices& delta, const DeltaExpected& expected) co
         fmt::format("{} pieces, not the {} that it holds for this node", got.size(), expected.pieces.size()));
   std::vector<std::byte> row;
   for (Change& change : changes) {
-    const sparse::PieceRowCheck check = row_check(job_, change.id, kMostTaken, expected.step);
+    const sparse::PieceRowCheck check = row_check(job_, change.id, Of::kTaken, expected.step);
     if (change.numbers.empty()) continue;
     SliceReader rows(std::move(change.rows));
     row.resize(rows.left() / change.numbers.size());

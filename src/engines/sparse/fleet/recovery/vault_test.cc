@@ -170,7 +170,8 @@ TEST_F(VaultTest, RefusesWhatNoHolderHas) {
   for (const float number :
        {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity(), 4 * kMostTaken})
     EXPECT_FALSE(check(with(first, number), keeps_, 2)) << number;
-  EXPECT_TRUE(check(with(first, -kMostGiven), keeps_, 2));
+  EXPECT_TRUE(check(with(first, -kMostWeight), keeps_, 2));
+  EXPECT_FALSE(check(with(first, -4 * kMostWeight), keeps_, 2));
   // The second moments of a block of columns are one number, behind first moments of two bytes each.
   const std::size_t squares = first + columns * (sizeof(float) + 2);
   EXPECT_FALSE(check(with(squares, -1.0F), keeps_, 2));

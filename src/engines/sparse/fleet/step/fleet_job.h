@@ -49,8 +49,10 @@ struct FleetStep {
 // the part that it holds. A part alone is worth nothing.
 struct FleetCheckpoints {
   std::uint64_t every_steps = 0;  // 0: the number of steps does not matter
-  // Asked once a step: whether it is time for a checkpoint. One member's yes counts for all. May be empty.
+  // Asked once a step: whether it is time for a checkpoint. One member's yes counts for all. May be empty. It
+  // says no for `every` after each save, and always if `every` is 0.
   std::function<bool()> due = {};
+  Duration every = {};
   // Begins to save `part` as it is now, when all steps before `step` are applied. It does not need `part`
   // after it returns. It handles its failures itself. Empty: nothing is saved.
   std::function<void(StepNumber step, sparse::Network& part)> save = {};

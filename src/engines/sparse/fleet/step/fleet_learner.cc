@@ -62,7 +62,7 @@ Error no_wish() {
 Result<void> add_shares(const Slices& told, std::span<PartitionShare> sums) {
   std::vector<PartitionShare> shares(sums.size());
   copy_front(told, std::as_writable_bytes(std::span(shares)));
-  if (!within(shares, kMostTaken)) return beyond_bounds("a loss share");
+  if (!within(shares, kMostTaken)) return beyond_bounds("a loss share", kMostTaken);
   for (std::size_t sample = 0; sample < sums.size(); ++sample)
     sparse::add_share(sums[sample], shares[sample]);
   return {};
@@ -275,8 +275,9 @@ Result<Slices> FleetLearner::give_hidden(StepNumber step, FleetRound round) {
   LayerState& state = round.layer == 0 ? learner(step).ahead() : learner(step).state().layers[round.layer];
   const std::span<float> h = state.h.span();
   const host::Range columns = columns_of(parts_[me_], round.layer);
-  if (!within(h.first(rows() * state.stride), state.stride, columns, kMostGiven))
-    return diverged("a hidden unit");
+  const float bound = most_hidden(round.layer);
+  if (!within(h.first(rows() * state.stride), state.stride, columns, bound))
+    return diverged("a hidden unit", bound);
   const ColumnPiece piece = codec_.encode(job_.codec, h, state.stride, columns);
   // This member goes on with the rounded values, which are what the others see.
   if (job_.codec != net::Codec::kF32) codec_.copy(piece, state.stride, h);
@@ -300,8 +301,9 @@ Result<void> FleetLearner::take_hidden(StepNumber step, std::size_t layer, std::
                             codec_.contiguous(reader.take(matrix_bytes(job_, layer, parts_[rank])))};
     if (rank != me_) {
       codec_.copy(piece, state.stride, state.h.span());
-      if (!within(state.h.span().first(rows() * state.stride), state.stride, piece.columns, kMostTaken))
-        return given_by(rank, beyond_bounds("a hidden unit"));
+      const float most = taken(most_hidden(layer));
+      if (!within(state.h.span().first(rows() * state.stride), state.stride, piece.columns, most))
+        return given_by(rank, beyond_bounds("a hidden unit", most));
     }
     log_[step].hidden[layer].push_back(piece);
     if (reader.left() == 0) continue;
@@ -315,13 +317,13 @@ Result<void> FleetLearner::take_hidden(StepNumber step, std::size_t layer, std::
 Result<Slices> FleetLearner::own_shares(StepNumber step) {
   sparse::Learner& own = learner(step);
   const auto shares = own.state().shares.span().first(rows());
-  if (!within(shares, kMostGiven)) return diverged("a loss share");
+  if (!within(shares, kMostGiven)) return diverged("a loss share", kMostGiven);
   if (!gathers_outputs(job_)) return Slices{Slice::copy_of(std::as_bytes(shares))};
   for (const sparse::RowScores& one : own.scores()) {
     const auto beyond = [](float score) {
       return sparse::RowScores::scored(score) && !within({&score, 1}, kMostGiven);
     };
-    if (std::ranges::any_of(one.scores, beyond)) return diverged("a score");
+    if (std::ranges::any_of(one.scores, beyond)) return diverged("a score", kMostGiven);
   }
   return write_outputs(job_, own.scores(), own.state().samples, scores(step, me_));
 }
@@ -365,7 +367,8 @@ Result<void> FleetLearner::take_shares(StepNumber step, std::span<const Slices> 
 
 Result<Slices> FleetLearner::give_gradient(StepNumber step, FleetRound round) {
   const LayerState& state = learner(step).state().layers[round.layer];
-  if (!within(state.dh.span().first(rows() * state.stride), kMostGiven)) return diverged("a gradient");
+  const float most = most_gradient(round.layer, job_.shape.layers());
+  if (!within(state.dh.span().first(rows() * state.stride), most)) return diverged("a gradient", most);
   Slices all;
   for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
     const ColumnPiece piece =
@@ -383,16 +386,16 @@ Result<void> FleetLearner::take_gradient(StepNumber step, std::size_t layer, std
   const host::Range columns = columns_of(parts_[me_], layer);
   gradient_.assign(rows() * (columns.end - columns.begin), 0);
   const std::uint64_t bytes = matrix_bytes(job_, layer, parts_[me_]);
-  agreed_ = StepWish::kNothing;
+  wishes_.assign(got.size(), StepWish::kNothing);
   for (std::size_t rank = 0; rank < got.size(); ++rank) {
     SliceReader reader(got[rank]);
     codec_.add({columns, job_.codec, reader.take(bytes)}, columns, gradient_);
-    if (!within(gradient_, kMostTaken * static_cast<float>(rank + 1)))
-      return given_by(rank, beyond_bounds("a gradient"));
+    const float most = taken(most_gradient(layer, job_.shape.layers())) * static_cast<float>(rank + 1);
+    if (!within(gradient_, most)) return given_by(rank, beyond_bounds("a gradient", most));
     if (reader.left() == 0) continue;
     const auto wish = read_wish(reader.take(1));
     if (!wish) return given_by(rank, no_wish());
-    agreed_ = std::max(agreed_, *wish);
+    wishes_[rank] = *wish;
   }
   set_columns(gradient_, rows(), learner(step).state().layers[layer]);
   return {};
@@ -424,7 +427,7 @@ void FleetLearner::catch_up(std::span<const float> gradient) {
   set_columns(gradient, rows(), learner(applied_).state().first());
   finish(applied_);
   finish_rows();
-  agreed_ = StepWish::kNothing;
+  wishes_.clear();
 }
 
 }  // namespace gossamer::sparse_engine

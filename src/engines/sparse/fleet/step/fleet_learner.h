@@ -52,8 +52,8 @@ struct FleetRound {
   Kind kind;
   std::size_t layer = 0;  // a hidden one
 };
-// What a member may ask of all when a step is done. A member that has applied the step knows the greatest
-// wish of all members. So all of them act at the same step.
+// What a member may ask of all when a step is done. A member that has applied the step knows the wishes of
+// all members. So all of them save at the same step.
 enum class StepWish : std::uint8_t { kNothing, kCheckpoint, kHalt };
 // The rounds of a step with so many hidden layers. A round needs the gifts of the round before.
 [[nodiscard]] std::vector<FleetRound> step_rounds(std::size_t layers);
@@ -111,8 +111,8 @@ class FleetLearner {
   [[nodiscard]] std::vector<std::uint64_t> round_bytes(StepNumber step, FleetRound round) const;
   // What this member asks for from now on.
   void wish(StepWish wish) { wish_ = wish; }
-  // What members asked for in the step applied last. kNothing if that step was applied in a recovery.
-  [[nodiscard]] StepWish agreed() const { return agreed_; }
+  // What members asked for in the step applied last, by rank. Empty if that step was applied in a recovery.
+  [[nodiscard]] const std::vector<StepWish>& wishes() const { return wishes_; }
   // This member's part of the loss of the step applied last.
   [[nodiscard]] double loss() const { return loss_; }
   // The computing time of all rounds since the last call, as far as it depends on how much of the network is
@@ -181,7 +181,7 @@ class FleetLearner {
   StepLog log_;  // also has the steps in flight, which may be begun again
   double loss_ = 0;
   StepWish wish_ = StepWish::kNothing;
-  StepWish agreed_ = StepWish::kNothing;
+  std::vector<StepWish> wishes_;  // by rank
 };
 
 // A network of zeros.

@@ -49,6 +49,10 @@ class StepOrder {
   void computed(const Item& item);
 
   [[nodiscard]] bool idle() const { return in_flight_.empty(); }
+  // The next round of the oldest step in flight; nothing: no step is in flight.
+  [[nodiscard]] std::optional<Item> oldest() const {
+    return idle() ? std::nullopt : std::optional(in_flight_.front());
+  }
   // The first step that has not begun.
   [[nodiscard]] StepNumber next_step() const { return next_step_; }
   // The number of rounds of the oldest step in flight that are not computed; 0 if no step is in flight.

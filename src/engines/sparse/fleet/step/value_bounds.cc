@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace gossamer::sparse_engine {
 namespace {
@@ -36,30 +38,57 @@ bool within(std::span<const float> matrix, std::size_t stride, host::Range colum
   return all <= magnitude(most);
 }
 
-bool within(std::span<const sparse::PartitionShare> shares, float most) {
-  return std::ranges::all_of(shares, [most](const sparse::PartitionShare& share) {
-    const bool sum = std::isfinite(share.sum) && share.sum >= 0;
-    return sum && (share.sum == 0 || magnitude(share.shift) <= magnitude(most));
+namespace {
+
+bool shares_within(std::span<const sparse::PartitionShare> shares, float shift, float sum) {
+  return std::ranges::all_of(shares, [&](const sparse::PartitionShare& share) {
+    return share.sum >= 0 && share.sum <= sum &&
+           (share.sum == 0 || magnitude(share.shift) <= magnitude(shift));
   });
 }
 
-Error beyond_bounds(std::string_view what) {
+}  // namespace
+
+bool within(std::span<const sparse::PartitionShare> shares, float most) {
+  return shares_within(shares, most, kMostSum);
+}
+
+bool are_sums(std::span<const sparse::PartitionShare> sums) {
+  return shares_within(sums, kMostTaken, std::numeric_limits<float>::max());
+}
+
+float most_hidden(std::size_t layer) {
+  constexpr int kFirst = 30;
+  constexpr int kMore = 10;  // for each layer
+  constexpr int kLast = 50;
+  return std::ldexp(1.0F,
+                    std::min(kFirst + kMore * static_cast<int>(std::min<std::size_t>(layer, kLast)), kLast));
+}
+
+float most_gradient(std::size_t layer, std::size_t layers) {
+  constexpr int kTop = 20;
+  constexpr int kMore = 10;
+  constexpr int kLast = 40;
+  const auto below = static_cast<int>(std::min<std::size_t>(layers - 1 - layer, kLast));
+  return std::ldexp(1.0F, std::min(kTop + kMore * below, kLast));
+}
+
+Error beyond_bounds(std::string_view what, float most) {
   return {.kind = ErrorKind::kBadData,
           .where = "a step",
           .what = "a member gave a number that none can have",
           .got = fmt::format("{} that is no number, or beyond the bound", what),
-          .expected = fmt::format("numbers up to {:.3g}", kMostTaken),
+          .expected = fmt::format("numbers up to {:.3g}", most),
           .fix = "look whether all nodes run the same version"};
 }
 
-Error diverged(std::string_view what) {
-  return {
-      .kind = ErrorKind::kFailed,
-      .where = "a step",
-      .what = "the network has diverged",
-      .got = fmt::format("{} that is no number, or beyond the bound", what),
-      .expected = fmt::format("numbers up to {:.3g}", kMostGiven),
-      .fix = "resume from an older checkpoint with a smaller train.lr, or look for huge values in the data"};
+Error diverged(std::string_view what, float most) {
+  return {.kind = ErrorKind::kFailed,
+          .where = "a step",
+          .what = "the network has diverged",
+          .got = fmt::format("{} that is no number, or beyond the bound", what),
+          .expected = fmt::format("numbers up to {:.3g}", most),
+          .fix = "start a new run with a smaller train.lr, or without the huge values in the data"};
 }
 
 }  // namespace gossamer::sparse_engine

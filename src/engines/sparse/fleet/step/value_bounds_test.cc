@@ -44,14 +44,24 @@ TEST(ValueBounds, BoundsColumns) {
   }
 }
 
-// Claim: a loss share has a finite sum, not below 0, and a shift within the bound. Without a sum its shift
-// says nothing.
+// Claim: a loss share has a sum from 0 to its bound, and a shift within the bound. Without a sum its shift
+// says nothing. Many shares together have a finite sum, which is a partition sum.
 TEST(ValueBounds, BoundsLossShares) {
   using Shares = std::vector<sparse::PartitionShare>;
   EXPECT_TRUE(within(Shares{{1, 2}, {-1e9F, 1e30F}, {kNoNumber, 0}}, kMostTaken));
-  for (const sparse::PartitionShare bad :
-       {sparse::PartitionShare{0, -1}, {0, kNoNumber}, {0, kEndless}, {kNoNumber, 1}, {4 * kMostTaken, 1}})
+  for (const sparse::PartitionShare bad : {sparse::PartitionShare{0, -1},
+                                           {0, kNoNumber},
+                                           {0, kEndless},
+                                           {kNoNumber, 1},
+                                           {4 * kMostTaken, 1},
+                                           {0, 2 * kMostSum}})
     EXPECT_FALSE(within(Shares{{1, 2}, bad}, kMostTaken)) << bad.shift << " " << bad.sum;
+  sparse::PartitionShare all;
+  for (std::size_t member = 0; member < 256; ++member) sparse::add_share(all, {1, kMostSum});
+  EXPECT_TRUE(are_sums({&all, 1}));
+  for (const sparse::PartitionShare bad :
+       {sparse::PartitionShare{0, -1}, {0, kNoNumber}, {0, kEndless}, {4 * kMostTaken, 1}})
+    EXPECT_FALSE(are_sums({&bad, 1})) << bad.shift << " " << bad.sum;
 }
 
 // Claim: the bound leaves room: its square, 64 times, is a number, and all codecs keep within the other bound
@@ -59,6 +69,24 @@ TEST(ValueBounds, BoundsLossShares) {
 TEST(ValueBounds, LeaveRoom) {
   EXPECT_TRUE(std::isfinite(64 * kMostGiven * kMostGiven));
   EXPECT_LE(kMostGiven * (1 + 1.0F / 127), kMostTaken);
+}
+
+// Claim: what a member computes of taken numbers is within what it may give, as long as its own weights are
+// small. So it does not take itself for diverged because of another member. With one hidden layer there is
+// room for weights of 2^16 in sums of 2^12 terms.
+TEST(ValueBounds, RiseInTheOrderOfComputing) {
+  const float own = 0x1p28F;
+  EXPECT_LE(taken(most_hidden(0)) * own, kMostGiven);
+  EXPECT_LE(taken(kMostWeight) * 256, most_hidden(0));
+  EXPECT_LE(taken(most_gradient(0, 1)) * own, kMostGiven);  // its first moments
+  for (std::size_t layers = 2; layers <= 3; ++layers) {
+    for (std::size_t layer = 1; layer < layers; ++layer) {
+      EXPECT_LE(taken(most_hidden(layer - 1)) * 256, most_hidden(layer)) << layer << " of " << layers;
+      EXPECT_LE(taken(most_gradient(layer, layers)) * 256, most_gradient(layer - 1, layers))
+          << layer << " of " << layers;
+    }
+  }
+  EXPECT_TRUE(std::isfinite(most_hidden(1000)) && std::isfinite(most_gradient(0, 1000)));
 }
 
 }  // namespace

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// WordBudget: how much one member may say to its coordinator. A word costs one, and one more for each 4 KiB.
+// kAtOnce may be spent in a moment, and then kPerSecond. Each word takes the time of the one coordinator, and
+// most have an answer, which waits there until the member has read it.
+//
+// A member that was cut off for ten minutes has 6,000 beats to say when it is back, and its requests
+// (request_budget.h). Otherwise it says some ten words a second.
+//
+// Thread rule: plain value, one owner.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/time.h"
+
+namespace gossamer::cluster {
+
+class WordBudget {
+ public:
+  static constexpr double kAtOnce = 16'384;
+  static constexpr double kPerSecond = 2048;
+  static constexpr double kBytes = 4096;
+
+  // Pays for a word of so many bytes. False: it costs more than is left. Time never goes back.
+  [[nodiscard]] bool take(std::uint64_t bytes, Instant now) {
+    left_ = std::min(kAtOnce, left_ + (now - when_).seconds() * kPerSecond);
+    when_ = now;
+    const double cost = 1 + static_cast<double>(bytes) / kBytes;
+    if (left_ < cost) return false;
+    left_ -= cost;
+    return true;
+  }
+
+ private:
+  double left_ = kAtOnce;
+  Instant when_;
+};
+
+}  // namespace gossamer::cluster

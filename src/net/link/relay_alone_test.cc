@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A relay alone: what it takes, holds and sends, frame by frame.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "net/link/relay.h"
+
+namespace gossamer::net {
+namespace {
+
+using host::Lane;
+using ::testing::HasSubstr;
+
+wire::FrameHeader relay_open(std::uint64_t number, std::uint64_t to, std::uint64_t from = 0) {
+  wire::FrameHeader header;
+  header.mutable_relay_open()->set_number(number);
+  header.mutable_relay_open()->set_to_node(to);
+  header.mutable_relay_open()->set_from_node(from);
+  return header;
+}
+wire::FrameHeader relayed(std::uint64_t number) {
+  wire::FrameHeader header;
+  header.mutable_relayed()->set_number(number);
+  return header;
+}
+
+// A relay alone, with connections that nodes 1 and 2 have opened to it. What it sends is fetched by the test.
+class LoneRelay : public ::testing::Test {
+ protected:
+  LoneRelay() {
+    relay_.up(kOne, {.peer = NodeId{1}, .lane = Lane::kBulk, .ours = false});
+    relay_.up(kTwo, {.peer = NodeId{2}, .lane = Lane::kBulk, .ours = false});
+  }
+  std::string fault(const wire::FrameHeader& header, Slices payload = {}) {
+    const auto done = relay_.on_frame(kOne, {.header = header, .payload = std::move(payload)});
+    return done.ok() ? std::string("fine") : done.error().message();
+  }
+  std::vector<wire::FrameHeader> fetch(host::ConnectionId from) {
+    std::vector<wire::FrameHeader> all;
+    while (auto frame = relay_.next_frame(from)) all.push_back(decode_frame(std::move(*frame))->header);
+    return all;
+  }
+
+  static constexpr host::ConnectionId kOne{1};
+  static constexpr host::ConnectionId kTwo{2};
+  Relay relay_{{.self = NodeId{3},
+                .relays = true,
+                .most_held = {8U << 20, 8U << 20},
+                .most_held_in_all = 12U << 20,
+                .most_held_of_one = 8U << 20}};
+};
+
+// Claim: what one node sends on takes at most its part of the room, over however many inner connections.
+// Others have the rest. What has left makes room again.
+TEST_F(LoneRelay, HoldsNoMoreOfOne) {
+  constexpr host::ConnectionId kThree{3};
+  relay_.up(kThree, {.peer = NodeId{4}, .lane = Lane::kBulk, .ours = false});
+  const auto says = [&](host::ConnectionId from, const wire::FrameHeader& header, Slices payload = {}) {
+    EXPECT_TRUE(relay_.on_frame(from, {.header = header, .payload = std::move(payload)}).ok());
+  };
+  const Slices large{Slice::of(std::string(80'000, 'x'))};
+  for (int round = 0; round < 2; ++round) {
+    for (std::uint64_t i = 0; i < 5; ++i) {
+      const std::uint64_t number = 1 + 2 * (i + static_cast<std::uint64_t>(round) * 5);
+      says(kOne, relay_open(number, 2));
+      for (int frame = 0; frame < 25; ++frame) says(kOne, relayed(number), large);
+    }
+    EXPECT_EQ(fetch(kOne).size(), 1U) << "the fifth one ended: four hold 8 MB";
+    EXPECT_GE(relay_.held(), 8'000'000U);
+    const auto other = static_cast<std::uint64_t>(1 + 2 * round);
+    says(kThree, relay_open(other, 2));
+    for (int frame = 0; frame < 37; ++frame) says(kThree, relayed(other), large);
+    EXPECT_TRUE(fetch(kThree).empty()) << "no end of it";
+    (void)fetch(kTwo);
+    EXPECT_EQ(relay_.held(), 0U);
+  }
+}
+
+// What a correct peer never sends is a fault; what may have been under way is not.
+TEST_F(LoneRelay, Faults) {
+  EXPECT_THAT(fault(relay_open(2, 2)), HasSubstr("a higher odd number"));
+  EXPECT_THAT(fault(relay_open(0, 2)), HasSubstr("a higher odd number"));
+  EXPECT_THAT(fault(relay_open(1, 0)), HasSubstr("one of them"));
+  EXPECT_THAT(fault(relay_open(1, 2, 2)), HasSubstr("one of them"));
+  EXPECT_THAT(fault(relayed(1)), HasSubstr("one that was opened"));
+  EXPECT_EQ(fault(relay_open(1, 2)), "fine");
+  EXPECT_THAT(fault(relay_open(1, 2)), HasSubstr("opened after 1"));
+  for (const std::uint64_t number : {0U, 2U, 3U})
+    EXPECT_THAT(fault(relayed(number)), HasSubstr("was opened"));
+  EXPECT_EQ(fault(relay_open(7, 9)), "fine");  // nobody there
+  EXPECT_EQ(fault(relayed(7)), "fine");        // sent before the refusal came
+  const auto refusals = fetch(kOne);
+  ASSERT_EQ(refusals.size(), 1U);
+  EXPECT_EQ(refusals[0].relay_close().number(), 7U);
+  const auto opened = fetch(kTwo);
+  ASSERT_EQ(opened.size(), 1U);
+  EXPECT_EQ(opened[0].relay_open().from_node(), 1U);
+  EXPECT_EQ(opened[0].relay_open().number(), 2U);  // the relay's own, on a connection that it has not opened
+}
+
+// A peer that asks and does not read the answers, or opens without end, costs bounded memory.
+TEST_F(LoneRelay, Floods) {
+  std::uint64_t number = 1;
+  while (fault(relay_open(number, 9)) == "fine") {
+    number += 2;
+    ASSERT_LT(number, 3 * Relay::kMostNotices);
+  }
+  (void)fetch(kOne);
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(fault(relay_open(number += 2, 2)), "fine");
+  EXPECT_EQ(fetch(kTwo).size(), Relay::kMostInnerOfOne);
+  EXPECT_EQ(fetch(kOne).size(), 1000 - Relay::kMostInnerOfOne);
+}
+
+// Beyond what may be held, or with a frame that would not fit into another, an inner connection ends at both
+// ends, and others stay.
+TEST_F(LoneRelay, HoldsNoMore) {
+  const Slices large{Slice::of(std::string(Relay::kMostFrame, 'x'))};
+  for (const std::uint64_t number : {1U, 3U, 5U}) EXPECT_EQ(fault(relay_open(number, 2)), "fine");
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(fault(relayed(1), large), "fine");
+  EXPECT_EQ(relay_.held(), 0U);
+  EXPECT_EQ(fault(relayed(3), {Slice::of(std::string(Relay::kMostFrame + 1, 'x'))}), "fine");
+  EXPECT_EQ(fault(relayed(5), large), "fine");
+  const auto closed = fetch(kOne);
+  ASSERT_EQ(closed.size(), 2U);
+  EXPECT_EQ(closed[0].relay_close().number(), 1U);
+  EXPECT_THAT(closed[0].relay_close().reason(), HasSubstr("cannot hold more"));
+  EXPECT_EQ(closed[1].relay_close().number(), 3U);
+  const auto passed = fetch(kTwo);
+  ASSERT_EQ(passed.size(), 6U);  // three openings, two ends, and the frame of the third
+  EXPECT_EQ(passed.back().relayed().number(), 6U);
+  relay_.down(kOne);
+  ASSERT_EQ(fetch(kTwo).size(), 1U);
+}
+
+// Inner connections to the same node take turns.
+TEST_F(LoneRelay, TakesTurns) {
+  for (const std::uint64_t number : {1U, 3U}) EXPECT_EQ(fault(relay_open(number, 2)), "fine");
+  (void)fetch(kTwo);
+  for (const std::uint64_t number : {1U, 3U}) {
+    for (int i = 0; i < 50; ++i) EXPECT_EQ(fault(relayed(number), {Slice::of(std::string("x"))}), "fine");
+  }
+  const auto passed = fetch(kTwo);
+  ASSERT_EQ(passed.size(), 100U);
+  for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(passed[i].relayed().number(), i % 2 == 0 ? 2U : 4U);
+}
+
+// A third node sends to node 2, too, and may do so without measure.
+class FloodedRelay : public LoneRelay {
+ protected:
+  FloodedRelay() { relay_.up(kThree, {.peer = NodeId{4}, .lane = Lane::kBulk, .ours = false}); }
+  void says(host::ConnectionId from, const wire::FrameHeader& header, Slices payload = {}) {
+    const auto done = relay_.on_frame(from, {.header = header, .payload = std::move(payload)});
+    EXPECT_TRUE(done.ok()) << done.error().message();
+  }
+  // Node 4 opens inner connections to node 2, and closes each. At some time it is at fault itself.
+  void open_and_close(int times) {
+    for (int i = 0; i < times; ++i) {
+      static_cast<void>(relay_.on_frame(kThree, {.header = relay_open(number_ += 2, 2), .payload = {}}));
+      wire::FrameHeader close;
+      close.mutable_relay_close()->set_number(number_);
+      static_cast<void>(relay_.on_frame(kThree, {.header = close, .payload = {}}));
+    }
+  }
+
+  static constexpr host::ConnectionId kThree{3};
+  std::uint64_t number_ = 1;
+};
+
+// Claim: of what two nodes send to a third one, each has half of the bytes at any moment, although one of
+// them has as many inner connections as it may, with frames as large as they may be.
+TEST_F(FloodedRelay, SharesByNode) {
+  says(kOne, relay_open(1, 2));
+  for (int i = 0; i < 100; ++i) says(kOne, relayed(1), {Slice::of(std::string(16'384, 'a'))});
+  for (std::size_t i = 0; i < Relay::kMostInnerOfOne; ++i) {
+    says(kThree, relay_open(number_ += 2, 2));
+    for (int frame = 0; frame < 5; ++frame)
+      says(kThree, relayed(number_), {Slice::of(std::string(Relay::kMostFrame, 'x'))});
+  }
+  std::uint64_t honest = 0;
+  std::uint64_t flood = 0;
+  while (honest < 100 * 16'384) {
+    auto sent = relay_.next_frame(kTwo);
+    ASSERT_TRUE(sent);
+    const std::string bytes = joined(decode_frame(std::move(*sent))->payload);
+    if (!bytes.empty()) (bytes.front() == 'a' ? honest : flood) += bytes.size();
+    EXPECT_LE(flood, honest + 3 * Relay::kMostFrame);
+  }
+  EXPECT_GT(flood, honest / 2) << "it has its share, too";
+}
+
+// Claim: a node that opens and closes inner connections without end takes half of the line from others, and
+// not all of it. A node has 16 inner connections to another at most, and others have room for theirs.
+TEST_F(FloodedRelay, OpeningsTakeTurnsToo) {
+  for (int i = 0; i < 300; ++i) says(kThree, relay_open(number_ += 2, 2));
+  EXPECT_EQ(fetch(kTwo).size(), Relay::kMostInnerOfOne);
+  for (std::size_t i = 0; i < Relay::kMostInnerOfOne; ++i) {
+    wire::FrameHeader close;
+    close.mutable_relay_close()->set_number(3 + 2 * i);
+    says(kThree, close);
+  }
+  (void)fetch(kTwo);
+  open_and_close(400);
+  says(kOne, relay_open(1, 2));
+  for (int i = 0; i < 20; ++i) says(kOne, relayed(1), {Slice::of(std::string(16'384, 'a'))});
+  std::uint64_t before_the_last = 0;
+  for (int honest = 0; honest < 20;) {
+    auto sent = relay_.next_frame(kTwo);
+    ASSERT_TRUE(sent);
+    if (decode_frame(*std::exchange(sent, {}))->header.kind_case() == wire::FrameHeader::kRelayed) {
+      ++honest;
+    } else if (honest < 1) {
+      ++before_the_last;
+    }
+  }
+  EXPECT_LT(before_the_last, 100U);
+}
+
+// Claim: a node at which another one's openings and closings pile up is not at fault for asking itself, and
+// others still reach it.
+TEST_F(FloodedRelay, NobodyIsAtFaultForOthers) {
+  open_and_close(5000);
+  says(kTwo, relay_open(1, 1));
+  says(kOne, relay_open(1, 2));
+  const auto to_two = fetch(kTwo);
+  EXPECT_LE(to_two.size(), Relay::kMostNotices + Relay::kMostInnerOfOne + 2);
+  const auto of_one = [](const wire::FrameHeader& one) { return one.relay_open().from_node() == 1; };
+  EXPECT_EQ(std::ranges::count_if(to_two, of_one), 1);
+  EXPECT_EQ(fetch(kOne).front().relay_open().from_node(), 2U);
+}
+
+}  // namespace
+}  // namespace gossamer::net

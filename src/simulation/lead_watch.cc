@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/lead_watch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cluster/control/coordinator.h"
+#include "cluster/control/coordinator_process.h"
+#include "cluster/membership/doubts.h"
+
+namespace gossamer::simulation {
+namespace {
+
+using cluster::Coordinator;
+using cluster::CoordinatorProcess;
+using cluster::Doubts;
+using cluster::Watch;
+
+// A member that is heard ten times a second is not suspected before.
+constexpr Duration kSurelyHeard{250'000'000};
+// A connection without a frame is closed after 10 s, and then the member is suspected at least.
+constexpr Duration kSurelySilent{15'000'000'000};
+// A word that was under way before the silence may come later, but not so often.
+constexpr std::uint64_t kBeatsOfWord = 3;
+// The leader looks once its connections have closed, which may be later than the end of its patience.
+constexpr Duration kLooksWithin{3'000'000'000};
+
+}  // namespace
+
+LeadWatch::LeadWatch(Options options, const Durable& durable)
+    : options_(std::move(options)), durable_(durable), alone_for_(CoordinatorProcess::kAloneFor) {}
+
+void LeadWatch::began(Instant now) {
+  began_ = heard_ = now;
+  lives_.clear();
+}
+
+// A leader that gave way is more patient the next time. Other ends of a lead count likewise.
+void LeadWatch::ended(Instant now) {
+  if (began_ && now - heard_ > kSurelyHeard)
+    alone_for_.ns = std::min(2 * alone_for_.ns, cluster::CoordinatorOptions().patience.ns);
+  began_.reset();
+}
+
+void LeadWatch::heard(net::PeerId from, const membership::ToCoordinator& said, Instant now) {
+  if (durable_.machine_of(from.incarnation) == options_.machine) return;
+  if (said.has_here()) lives_.try_emplace(from.incarnation);
+  const auto life = lives_.find(from.incarnation);
+  if (life == lives_.end()) return;  // what is said before Here does not count
+  heard_ = life->second.heard = now;
+  life->second.down = false;
+  if (said.has_beat()) take_up(life->second, said.beat(), now);
+}
+
+void LeadWatch::take_up(Life& life, const membership::Beat& beat, Instant now) const {
+  std::map<NodeId, Word> hears;
+  for (const std::uint64_t one : beat.hears()) {
+    const auto before = life.hears.find(NodeId(one));
+    Word& word = hears[NodeId(one)];
+    word = before == life.hears.end() ? Word{.since = now} : before->second;
+    ++word.beats;
+  }
+  life.hears = std::move(hears);
+  life.quiet.clear();
+  for (const std::uint64_t one : beat.quiet()) life.quiet.emplace(one);
+  // Work on which members rest counts only if the member knows that they are to rest.
+  if (beat.work_ms() > life.work_ms && Epoch(beat.epoch()) >= durable_.begun()) life.worked = now;
+  life.work_ms = beat.work_ms();
+}
+
+void LeadWatch::linked(net::PeerId peer, Instant now) {
+  const auto life = lives_.find(peer.incarnation);
+  if (life == lives_.end()) return;
+  heard_ = life->second.heard = now;
+  life->second.down = false;
+}
+
+void LeadWatch::broken(net::PeerId peer) {
+  const auto life = lives_.find(peer.incarnation);
+  if (life != lives_.end()) life->second.down = true;
+}
+
+std::optional<std::string> LeadWatch::fenced(net::PeerId peer, std::string_view why, Instant now) {
+  const auto gone = lives_.extract(peer.incarnation);
+  const Incarnation one = peer.incarnation;
+  if (!began_ || !durable_.served(one) || durable_.machine_of(one) == options_.machine) return std::nullopt;
+  const auto worked = gone.empty() ? std::nullopt : gone.mapped().worked;
+  if (why == Coordinator::kRestless && worked && now - *worked < options_.freeze_time) {
+    return fmt::format("incarnation {} is fenced for coming to rest late, and worked {:.1f} s before",
+                       one.value, (now - *worked).seconds());
+  }
+  if (why != Watch::kSilent && why != Watch::kNotInTime) return std::nullopt;
+  const Instant last = gone.empty() ? *began_ : gone.mapped().heard;
+  if (now - last >= Coordinator::kEndingPatience) return std::nullopt;  // enough if the run is to end
+  if (!has_survivor(now)) {
+    return fmt::format("incarnation {} is fenced for its silence of {:.1f} s, and no other is heard",
+                       one.value, (now - last).seconds());
+  }
+  const auto what = contradicted(peer.node, last, now);
+  if (!what) return std::nullopt;
+  return fmt::format("incarnation {} is fenced for its silence, {}", one.value, *what);
+}
+
+bool LeadWatch::has_survivor(Instant now) const {
+  return std::ranges::any_of(
+      lives_, [&](const auto& one) { return now - std::max(one.second.heard, resumed_) < kSurelySilent; });
+}
+
+std::optional<std::string> LeadWatch::contradicted(NodeId node, Instant last, Instant now) const {
+  std::size_t hear = 0;
+  std::size_t quiet = 0;
+  std::size_t silent = 1;
+  for (const auto& [by, life] : lives_) {
+    if (life.down) ++silent;
+    if (life.quiet.contains(node)) ++quiet;
+    const auto word = life.hears.find(node);
+    if (word == life.hears.end() || life.down || now - life.heard > kSurelyHeard) continue;
+    // Others are asked once the silence is so long.
+    const bool asked = word->second.since > last + Watch::kAskAfter;
+    if (asked && word->second.beats >= kBeatsOfWord) ++hear;
+  }
+  if (hear > quiet) return fmt::format("though {} others hear it, and it is quiet for {}", hear, quiet);
+  const std::size_t all = lives_.size() + 1;
+  const bool together = silent >= 2 && 3 * silent >= all && silent < all;
+  if (!together || quiet > hear || now - last >= Doubts::kComeBack) return std::nullopt;
+  return fmt::format("with {} of {}, and the others have not said that it is quiet", silent, all);
+}
+
+std::optional<std::string> LeadWatch::stays(Instant now) {
+  if (!began_) return std::nullopt;
+  const bool hears = std::ranges::any_of(
+      lives_, [&](const auto& one) { return !one.second.down && now - one.second.heard <= kSurelyHeard; });
+  if (hears) alone_for_ = CoordinatorProcess::kAloneFor;
+  const Duration alone = now - std::max({heard_, resumed_, ends_});
+  if (alone <= alone_for_ + kLooksWithin) return std::nullopt;
+  return fmt::format("a coordinator that has heard nobody for {:.1f} s leads on, though another stands by",
+                     alone.seconds());
+}
+
+}  // namespace gossamer::simulation
