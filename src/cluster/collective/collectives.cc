@@ -152,7 +152,7 @@ void Collectives::settle(OperationId id, CollectiveEvents& out) {
   if (running.told && running.exchange.sent_all()) exchanges_.erase(found);
 }
 
-// Its later lives would have as much room again.
+// Each life has room of its own for what comes early. Messages of dead lives would add up.
 void Collectives::forget_all_of(net::PeerId peer) {
   if (early_bytes_.erase(peer) == 0) return;
   for (auto& [key, kept] : early_) std::erase_if(kept, [&](const Early& one) { return one.from == peer; });

@@ -387,7 +387,9 @@ void Coordinator::bury(NodeId node, std::string_view why, Instant now) {
   // While the store is away no node hears of the life that it asked for, and asks again. Such a life never
   // came.
   arrivals_.gone(node, found->second.here ? found->second.began : std::nullopt, now);
-  const bool introduced = found->second.here && found->second.record.state() == membership::JOINING;
+  // A life that began before this lead may have been introduced then.
+  const bool introduced =
+      (found->second.here || !found->second.began) && found->second.record.state() == membership::JOINING;
   run_.members.erase(found);
   changes_.gone(peer);
   if (introduced) outbox_.withdraw(peer);
@@ -397,7 +399,8 @@ void Coordinator::bury(NodeId node, std::string_view why, Instant now) {
 
 void Coordinator::tick(Instant now) {
   outbox_.set_now(now);
-  // Members that were told save on their own disks. Others may have newer steps than any disk.
+  // A member that was told of the end saves on its own disk, so fencing it loses nothing. One that was not
+  // may have the only copy of the newest steps.
   const Patience patience{.elsewhere = phase() == Phase::kStopping ? kEndingPatience : options_.patience,
                           .here = changes_.ending() ? kEndingPatience : options_.patience};
   for (const Fencing& one : watch_.due(patience, now)) fence_all(one.nodes, one.why, now);

@@ -52,9 +52,13 @@ bool FollowedCoordinator::heard(Generation generation, Instant now) {
   return true;
 }
 
-bool FollowedCoordinator::up() { return !std::exchange(linked_, true); }
+bool FollowedCoordinator::up() {
+  connected_ = true;
+  return !std::exchange(linked_, true);
+}
 
 void FollowedCoordinator::broken(Instant now) {
+  connected_ = false;
   detector_.closed(now);
   search_soon(now);
 }

@@ -53,7 +53,7 @@ class FollowedCoordinator {
   // Events of the link. False: it was up already.
   bool up();
   void broken(Instant now);
-  void ended() { linked_ = bulk_up_ = false; }
+  void ended() { linked_ = connected_ = bulk_up_ = false; }
   void bulk(bool up) { bulk_up_ = up; }
 
   // Asks the next address.
@@ -67,8 +67,10 @@ class FollowedCoordinator {
 
   [[nodiscard]] net::PeerId peer() const { return {kCoordinatorNode, incarnation_}; }
   [[nodiscard]] Generation generation() const { return generation_; }
-  // The control connection is up.
+  // The link was up, and has not ended.
   [[nodiscard]] bool linked() const { return linked_; }
+  // The control connection is up.
+  [[nodiscard]] bool connected() const { return connected_; }
   // The bulk connection is up.
   [[nodiscard]] bool bulk_up() const { return bulk_up_; }
   // The coordinator said something in this life of the link.
@@ -85,6 +87,7 @@ class FollowedCoordinator {
   Generation generation_;
   Incarnation incarnation_;
   bool linked_ = false;
+  bool connected_ = false;
   bool bulk_up_ = false;
   bool heard_ = false;
   Rng rng_;

@@ -433,7 +433,8 @@ void Member::tick(Instant now) {
   if (next_beat_ <= now) {
     next_beat_ = now + options_.beat_every;
     if (coordinator_.linked()) {
-      say_beat(now);
+      // Beats do not pile up for a coordinator out of reach: the next one says all that they would have said.
+      if (coordinator_.connected()) say_beat(now);
       peers_.reroute(now);
     }
     peers_.connect(now);

@@ -40,14 +40,12 @@ class MemberTest : public ::testing::Test {
     ends.mutable_stop()->set_failed(failed);
     process_.on(host::Answered{network_.asked(), ends.SerializeAsString()}, now_);
   }
-  // The link says that this life is fenced.
-  void fenced() {
+  void link_ends(Error reason, net::Refused refused) {
     Member& own = *process_.member();
-    own.on(net::LinkEnded{.peer = own.coordinator(),
-                          .reason = Error{.kind = ErrorKind::kRefused, .what = "fenced"},
-                          .refused = net::Refused::kFenced},
-           now_);
+    own.on(net::LinkEnded{.peer = own.coordinator(), .reason = std::move(reason), .refused = refused}, now_);
   }
+  // The link says that this life is fenced.
+  void fenced() { link_ends({.kind = ErrorKind::kRefused, .what = "fenced"}, net::Refused::kFenced); }
   static std::string begun(net::PeerId self) {
     membership::BeginAnswer begun;
     begun.set_node(self.node.value);
@@ -262,7 +260,7 @@ TEST_F(MemberTest, CoordinatorIsNoMember) {
 }
 
 // Claim: a peer reached only through the coordinator has 3 s anew when the coordinator is back, as nobody
-// could reach it meanwhile. A peer that listens has not.
+// could reach it meanwhile. A peer that listens has not. No beats pile up meanwhile.
 TEST_F(MemberTest, RelayWasAway) {
   answer(kSelf);
   constexpr net::PeerId kListens{NodeId(3), Incarnation(4)};
@@ -274,7 +272,9 @@ TEST_F(MemberTest, RelayWasAway) {
   wait(2.5);
   EXPECT_EQ(unreachable(), std::set<std::uint64_t>());
   own.on(net::LinkBroken{.peer = own.coordinator(), .reason = {}}, now_);
+  beat_.Clear();
   wait(20);
+  EXPECT_EQ(beat_.ByteSizeLong(), 0U);
   own.on(net::LinkUp{own.coordinator()}, now_);
   wait(2.5);
   EXPECT_EQ(unreachable(), std::set{kListens.node.value});
@@ -436,22 +436,18 @@ TEST_F(MemberTest, ToldToStopWhileItLeaves) {
 // its own ends. Once it has said that it leaves, the end of that link is the answer.
 TEST_F(MemberTest, WithReportsItFollowsTheNextCoordinator) {
   answer(kSelf);
-  const auto link_ends = [&] {
-    Member& own = *process_.member();
-    change(kSelf);  // it is heard
-    own.on(
-        net::LinkEnded{
-            .peer = own.coordinator(), .reason = Error{.what = "gone"}, .refused = net::Refused::kNo},
-        now_);
+  const auto heard_link_ends = [&] {
+    change(kSelf);
+    link_ends({.what = "gone"}, net::Refused::kNo);
   };
   told_ = {.last = 5, .settled = 3};
   process_.member()->leave("done", now_);
-  link_ends();
+  heard_link_ends();
   EXPECT_FALSE(process_.member()->ended());
   told_.settled = 5;
   wait(0.1);
   EXPECT_EQ(leaves_, 1U);
-  link_ends();
+  heard_link_ends();
   EXPECT_TRUE(process_.member()->ended());
 }
 

@@ -82,7 +82,7 @@ void Watch::heard(LedMember& member, Instant now) {
 
 void Watch::wake_spared(Instant now) {
   for (auto& [node, one] : run_.members) {
-    if (one.spared != LedMember::Spared::kNo) wake(one, now);
+    if (one.spared != LedMember::Spared::kNo || one.died) wake(one, now);
   }
 }
 

@@ -27,10 +27,10 @@
 
 namespace gossamer::cluster {
 
-// The longest silence for which a member may be spared, by how sure it is that nothing would be lost.
+// How long a silent member may be spared.
 struct Patience {
-  Duration elsewhere;
-  Duration here;  // on this machine: no network stands between
+  Duration elsewhere;  // one on another machine
+  Duration here;       // one on the coordinator's own, where no network can be at fault
 };
 // Members that are to be fenced together, and why.
 struct Fencing {

@@ -4,8 +4,8 @@
 // kAtOnce may be spent in a moment, and then kPerSecond. Each word takes the time of the one coordinator, and
 // most have an answer, which waits there until the member has read it.
 //
-// A member that was cut off for ten minutes has 6,000 beats to say when it is back, and its requests
-// (request_budget.h). Otherwise it says some ten words a second.
+// A member that was cut off says its requests once more when it is back (request_budget.h), and at most the
+// beats of 10 s, after which its link is known to be broken. Otherwise it says some ten words a second.
 //
 // Thread rule: plain value, one owner.
 #pragma once

@@ -206,9 +206,10 @@ void SimInternet::refuse_stranger(const std::shared_ptr<SimConnection>& connecti
 
 void SimInternet::emit(const SimEnd& end, Instant when, NetworkEvent event) {
   SimSide& side = side_of(end);
+  const bool behind_late = side.last_event > side.last_soon && side.last_event >= timeline_.now();
   when = std::max({when, timeline_.now(), side.last_event + kTick});
   side.last_event = when;
-  if (when - timeline_.now() >= kLate) return emit_late(end, when, std::move(event));
+  if (behind_late || when - timeline_.now() >= kLate) return emit_late(end, when, std::move(event));
   side.last_soon = when;
   timeline_.at(when, [sink = side.sink, machine = side.machine, event = std::move(event)]() mutable {
     hand_over(*machine, [sink, event = std::move(event)]() mutable {

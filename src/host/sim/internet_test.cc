@@ -121,6 +121,22 @@ TEST(SimInternet, OpensToPaused) {
   }
 }
 
+// What waits for a slow downlink stays in its order, also where the last of it would have come soon.
+TEST(SimInternet, WhatWaitsStaysInOrder) {
+  Two two;
+  two.run_to(2 * kOpen);
+  two.at_b.clear();
+  two.internet.set_rates("b", {.down_bytes_per_second = 10});
+  two.a->send(two.id, Two::text("abcdefghijklmno"));  // 1.5 s
+  two.run_to(2 * kOpen + 900);
+  two.a->send(two.id, Two::text("p"));
+  two.run_to(2 * kOpen + 1000);
+  two.internet.set_rates("b", {.down_bytes_per_second = 1e6});
+  two.run_to(2 * kOpen + 3000);
+  ASSERT_EQ(Two::kinds(two.at_b), "RR");
+  EXPECT_EQ(std::get<Received>(two.at_b[0]).frame[0].bytes()[0], std::byte{'a'});
+}
+
 // What waits for a slow downlink comes by the downlink's new rate, in its order, and before the end of the
 // connection.
 TEST(SimInternet, WhatWaitsTakesTheNewRate) {

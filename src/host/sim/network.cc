@@ -81,11 +81,11 @@ void SimNetwork::answer(QuestionId question, Result<std::string> answer) {
 }
 
 void SimNetwork::send(ConnectionId connection, Slices frame) {
-  const std::uint64_t bytes = total_bytes(frame);
-  // The answer to a question goes the same way.
-  CHECK(bytes <= std::max<std::uint64_t>(kMaxFrameBytes, kMaxAnswerBytes), bytes);
   const auto found = connections_.find(connection);
   if (found == connections_.end()) return;
+  const std::uint64_t bytes = total_bytes(frame);
+  // The answer to a question goes the same way.
+  CHECK(bytes <= (found->second.connection->question ? kMaxAnswerBytes : kMaxFrameBytes), bytes);
   SimSide& here = found->second.connection->sides[static_cast<std::size_t>(found->second.side)];
   if (here.ended) return;
   for (const Slice& slice : frame) internet_.frames_.add(slice.bytes());

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::uint64_t kKiB = 1ULL << 10;
 constexpr std::uint64_t kMiB = 1ULL << 20;
-// What a member says to its coordinator: a report, a beat that names many nodes. Two bytes of a message can
-// be an object of 48 bytes in memory.
+// What a member says to its coordinator: a report, a beat that names many nodes. Parsing may turn two
+// bytes into an object of 48 bytes, so 1 MiB may take 24 MiB.
 constexpr std::uint64_t kOfWords = kMiB;
 // A chunk of an exchange (CollectiveLimits::chunk_bytes) and the message around it.
 constexpr std::uint64_t kOfExchanges = kMiB + 4 * kKiB;

@@ -103,7 +103,8 @@ struct Link {
   PeerId peer;  // incarnation 0 until it is known
   PeerAddress address;
   bool opener = false;
-  bool taken_over = false;           // this node was the opener, until the other side's Hello came
+  // This node was the opener, until the other side's Hello came. Nothing has come after that.
+  bool taken_over = false;
   std::optional<Instant> abandoned;  // when the link ends if the other side has not dialed it again
   std::uint64_t session = 0;
   std::uint64_t serial = 0;  // ours, never used again

@@ -148,7 +148,10 @@ void Relay::say_closed(const Place& place, const std::string& reason) {
   header.mutable_relay_close()->set_reason(reason);
   const Outer& outer = outers_.at(place.outer);
   const auto half = outer.halves.find(place.number);
-  notice(place.outer, half == outer.halves.end() ? outer.what.peer : half->second.from, header);
+  // What the peer has opened counts with its refusals: it alone can open less.
+  const bool theirs = place.number % 2 == (outer.what.ours ? 0U : 1U);
+  const bool of_peer = theirs || half == outer.halves.end();
+  notice(place.outer, of_peer ? outer.what.peer : half->second.from, header);
 }
 
 void Relay::let_go(Half& half, std::uint64_t cost) {

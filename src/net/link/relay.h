@@ -121,8 +121,9 @@ class Relay {
     Number next_ours = 0;
     Number last_theirs = 0;
     std::map<Number, Half> halves = {};
-    std::map<NodeId, Source> sources = {};  // 0: this node. That of the peer itself has refusals for it
-    std::uint64_t tag = 0;                  // of what went last
+    std::map<NodeId, Source> sources =
+        {};                 // 0: this node. That of the peer itself: the ends of what it opened
+    std::uint64_t tag = 0;  // of what went last
     [[nodiscard]] std::size_t halves_of(NodeId from) const;
     [[nodiscard]] std::size_t notices_of(NodeId from) const;
     // The source, which has something to send from now on.

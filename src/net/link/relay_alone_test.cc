@@ -118,6 +118,18 @@ TEST_F(LoneRelay, Floods) {
   EXPECT_EQ(fetch(kOne).size(), 1000 - Relay::kMostInnerOfOne);
 }
 
+// The same holds where the other end closes what the peer has opened.
+TEST_F(LoneRelay, FloodsAndAnotherCloses) {
+  for (std::uint64_t number = 1; fault(relay_open(number, 2)) == "fine"; number += 2) {
+    ASSERT_LT(number, 3 * Relay::kMostNotices);
+    const auto opened = fetch(kTwo);
+    ASSERT_EQ(opened.size(), 1U);
+    wire::FrameHeader close;
+    close.mutable_relay_close()->set_number(opened[0].relay_open().number());
+    EXPECT_TRUE(relay_.on_frame(kTwo, {.header = close, .payload = {}}).ok());
+  }
+}
+
 // Beyond what may be held, or with a frame that would not fit into another, an inner connection ends at both
 // ends, and others stay.
 TEST_F(LoneRelay, HoldsNoMore) {

@@ -130,6 +130,9 @@ void FleetEngine::take_part() {
     for (const std::size_t shard : shards_of(*life_->part)) member().dropped(cluster::TrackId(shard));
   }
   life_->part = life_->layout->members[life_->rank].after;
+  // What others gave for the part of before is nothing for this one.
+  life_->rounds->forget();
+  life_->rounds->restart(life_->applied);
   life_->recovered = life_->installed;
   life_->saved.reset();
   life_->agreed = StepWish::kNothing;

@@ -115,17 +115,20 @@ TEST(FleetLies, SharesFarFromTheOthers) {
   for (const sparse::PartitionShare lie :
        {sparse::PartitionShare{-1000, 1}, {1000, 1}, {0, 1e-45F}, {-1e18F, 1e30F}, {1e18F, 1e-45F}}) {
     std::optional<Incarnation> liar;
+    int lies = 0;
     SparseFleet fleet(problem, {.copies = 2, .falsify = [&](net::PeerId who, Slices& sent) {
                                   const std::vector<sparse::PartitionShare> told(samples, lie);
                                   const auto bytes = std::as_bytes(std::span(told));
-                                  if (liar == who.incarnation && total_bytes(sent) == bytes.size())
-                                    sent = {Slice::copy_of(bytes)};
+                                  if (liar != who.incarnation || total_bytes(sent) != bytes.size()) return;
+                                  sent = {Slice::copy_of(bytes)};
+                                  ++lies;
                                 }});
     while (!fleet.step() || *fleet.step() < StepNumber(20)) fleet->run_for(0.01);
     liar = fleet->member("m1").life();  // the first one that is added up
     fleet->run_for(60);
     EXPECT_EQ(fleet->failure(), std::nullopt) << lie.shift << " " << lie.sum;
     EXPECT_TRUE(fleet.done()) << lie.shift << " " << lie.sum << "\n" << fleet->log();
+    EXPECT_GT(lies, 0);
   }
 }
 

@@ -12,6 +12,7 @@ void LeadQuestions::begin_life() {
   open_ = false;
   epoch_ = Epoch();
   told_link_ = 0;
+  taken_over_ = 0;  // links have numbers of their own in each life
   question_.reset();
 }
 
