@@ -175,7 +175,8 @@ class HostileMember(HostileCase):
     def test_attacks(self):
         self.begin()
         for words in (("joining", "flood"), ("serving", "flood"), ("joining", "forbidden"), ("serving", "forbidden"),
-                      ("serving", "grow"), ("joining", "beats"), ("serving", "beats"), ("serving", "asks"), ("serving", "unread")):  # fmt: skip
+                      ("serving", "grow"), ("joining", "beats"), ("serving", "beats"), ("serving", "asks"),
+                      ("serving", "unread")):  # fmt: skip
             with self.subTest(attack=words):
                 self.assertRegex(self.attack(*words), "rule|cannot read|holds|says|cannot reach")
         for words in (("joining", "hold", "6", "bulk"), ("serving", "hold", "6", "bulk"), ("serving", "hold", "8", "bulk"),

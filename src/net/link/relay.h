@@ -121,8 +121,8 @@ class Relay {
     Number next_ours = 0;
     Number last_theirs = 0;
     std::map<Number, Half> halves = {};
-    std::map<NodeId, Source> sources =
-        {};                 // 0: this node. That of the peer itself: the ends of what it opened
+    // By the node that sends; 0: this one. That of the peer itself has refusals, and ends of what it opened.
+    std::map<NodeId, Source> sources = {};
     std::uint64_t tag = 0;  // of what went last
     [[nodiscard]] std::size_t halves_of(NodeId from) const;
     [[nodiscard]] std::size_t notices_of(NodeId from) const;
