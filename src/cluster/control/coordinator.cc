@@ -16,6 +16,7 @@ namespace gossamer::cluster {
 namespace {
 
 constexpr std::string_view kExpelled = "it was expelled";
+constexpr std::string_view kSaysTooMuch = "it says more than a member has to say";
 
 using membership::ToCoordinator;
 using membership::ToMember;
@@ -202,13 +203,13 @@ void Coordinator::blame(net::PeerId peer, const Error& error, Instant now) {
 void Coordinator::on_message(net::PeerId from, const net::Message& message, Instant now) {
   LedMember* member = find(from);
   if (member == nullptr) return reach(ControlProbe::kFormerLife);  // or gone already
-  if (!member->words.take(net::counted_bytes(message), now))
-    return fence(from.node, "it says more than a member has to say", now);
+  if (!member->words.take(net::counted_bytes(message), now)) return fence(from.node, kSaysTooMuch, now);
   const auto said = unpack_to_coordinator(message);
   if (!said.ok()) {
     reach(ControlProbe::kMalformed);
     return fence(from.node, said.error().message(), now);
   }
+  if (said->has_here() && !member->words.take_here(now)) return fence(from.node, kSaysTooMuch, now);
   if (options_.witness != nullptr) options_.witness->heard(from, *said);
   if (!member->here && !said->has_here())
     return reach(ControlProbe::kBeforeHere);  // sent before it knew of us

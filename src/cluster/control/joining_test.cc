@@ -136,5 +136,25 @@ TEST_F(JoiningTogether, TellsOfJoiningLivesThatAreGone) {
   EXPECT_GT(coordinator_->view().epoch(), before);
 }
 
+// Claim: a member that says Here again and again is fenced, as others would hear of it each time. One that
+// says it once a second for an hour is not.
+TEST_F(JoiningTogether, HereAgainAndAgain) {
+  serve(begin(10));
+  const auto says_here = [this](net::PeerId peer) {
+    say(peer, [](auto& said) { said.mutable_here(); });
+    store();
+    return coordinator_->lives(peer);
+  };
+  const net::PeerId honest = begin(11);
+  for (int s = 0; s < 3600; ++s) {
+    live(1);
+    ASSERT_TRUE(says_here(honest)) << s;
+  }
+  const net::PeerId joins = begin(12);
+  int said = 0;
+  while (says_here(joins)) ASSERT_LT(++said, 1000);
+  EXPECT_GT(said, 100);
+}
+
 }  // namespace
 }  // namespace gossamer::cluster

@@ -22,18 +22,25 @@ class WordBudget {
   static constexpr double kAtOnce = 16'384;
   static constexpr double kPerSecond = 2048;
   static constexpr double kBytes = 4096;
+  // A Here costs more: its answer is the view, and other members hear of a node that joins.
+  static constexpr double kOfHere = 64;
 
   // Pays for a word of so many bytes. False: it costs more than is left. Time never goes back.
   [[nodiscard]] bool take(std::uint64_t bytes, Instant now) {
+    return pay(1 + static_cast<double>(bytes) / kBytes, now);
+  }
+  // Likewise for a Here, which is taken as a word already.
+  [[nodiscard]] bool take_here(Instant now) { return pay(kOfHere, now); }
+
+ private:
+  bool pay(double cost, Instant now) {
     left_ = std::min(kAtOnce, left_ + (now - when_).seconds() * kPerSecond);
     when_ = now;
-    const double cost = 1 + static_cast<double>(bytes) / kBytes;
     if (left_ < cost) return false;
     left_ -= cost;
     return true;
   }
 
- private:
   double left_ = kAtOnce;
   Instant when_;
 };
