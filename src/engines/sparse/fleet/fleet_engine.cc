@@ -85,12 +85,13 @@ void FleetEngine::computed(FleetTask done, FleetWorkbench& at, Instant now) {
       break;
     case FleetTask::kStepping: round_done(now); break;
     case FleetTask::kSaving:
+    case FleetTask::kDelivering:
       if (life_->alone) install(now);
+      if (done == FleetTask::kDelivering) open_to_questions(now);
       go_on(now);
       break;
     case FleetTask::kAhead:
     case FleetTask::kLooking: go_on(now); break;
-    case FleetTask::kDelivering: open_to_questions(now); break;
     case FleetTask::kAnswering:
       if (at_work()) life_->questions.give(std::move(at.answer), now);
       break;
@@ -196,8 +197,10 @@ void FleetEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
         exchanged(name, std::move(completed->result), now);
     } else if (const auto* const broken = std::get_if<cluster::RuleBroken>(&event)) {
       member().blame(broken->peer, broken->error, now);
-    } else {
-      // Members that all leave by themselves, and not because the run ends, get another view.
+    } else if (!(life_->state == FleetState::kRecovering &&
+                 life_->exchanges.is_round(std::get<cluster::Failed>(event).id))) {
+      // A step of the layout before needs nobody any more. Members that all leave by themselves, and not
+      // because the run ends, get another view.
       const bool ends = at_work() && ((stopping_ && member().stop()) || life_->halted);
       advance(ends ? FleetEvent::kLostAtEnd : FleetEvent::kLost, now);
       if (ends) return;

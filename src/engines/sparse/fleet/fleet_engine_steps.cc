@@ -48,8 +48,9 @@ bool checkpoint_due(const FleetLife& life) {
 }
 
 FleetEvent due_between_steps(const FleetLife& life, bool ends) {
-  const bool trained = life.applied.value >= life.job->schedule.total_steps;
+  const bool trained = is_trained(life);
   if (checkpoint_due(life)) return FleetEvent::kCheckpointDue;
+  if (ends && has_to_deliver(life)) return FleetEvent::kTrained;
   if (ends && halts(life)) return FleetEvent::kHaltDue;
   if (life.snapshots.due(life.applied, *life.layout, *life.job)) return FleetEvent::kSnapshotDue;
   return trained ? FleetEvent::kTrained : FleetEvent::kFree;
@@ -85,7 +86,7 @@ void FleetEngine::want_round(const FleetRounds::Item& item) {
        round_work(life_->bench, {.item = item,
                                  .round = life_->rounds->round(item),
                                  .wish = stopping_ ? StepWish::kHalt : StepWish::kNothing,
-                                 .epoch = life_->installed,
+                                 .epoch = life_->recovered,
                                  .sent = life_->reporter.sent()}));
 }
 
@@ -113,7 +114,8 @@ void FleetEngine::round_done(Instant now) {
     life_->upkeep.emplace_back(
         [job = life_->job, recovery = *recovery](FleetWorkbench&) { job->recovered(recovery); });
   }
-  if (liar) blame(liar->rank, liar->error, now);
+  // A step of the layout before may end at rest. Its ranks are not those of this layout.
+  if (liar && life_->recovered == life_->installed) blame(liar->rank, liar->error, now);
   tell_applied(now);
 }
 

@@ -62,7 +62,7 @@ std::vector<RecoveryStage> recovery_stages(const RecoveryPlan& plan, std::size_t
     const auto of_layer = [&](const RecoveryPlan::Want& want) { return want.layer == layer; };
     if (std::ranges::any_of(plan.wants, of_layer)) stages.push_back({Kind::kGradients, layer});
   }
-  if (plan.snapshot) stages.push_back({Kind::kSnapshot});
+  stages.push_back({plan.snapshot ? Kind::kSnapshot : Kind::kTold});
   stages.push_back({Kind::kFinish});
   if (!plan.moves.empty()) stages.push_back({Kind::kDone});
   return stages;
@@ -70,7 +70,7 @@ std::vector<RecoveryStage> recovery_stages(const RecoveryPlan& plan, std::size_t
 
 std::uint64_t stage_bytes(const FleetJob& job, const RecoveryPlan& plan, RecoveryStage stage,
                           std::size_t from, std::size_t to) {
-  if (stage.kind == Kind::kDone) return 1;
+  if (stage.kind == Kind::kTold || stage.kind == Kind::kDone) return 1;
   std::uint64_t bytes = 0;
   if (stage.kind == Kind::kLogs && from == plan.log_donor && std::ranges::count(plan.without_log, to) != 0)
     bytes += (plan.resume.value - plan.base.value) * logged_bytes(job);
@@ -119,6 +119,7 @@ Result<Slices> Recovery::stage(RecoveryStage stage, std::span<const Slices> got)
       catch_up();
       finish();
       return Slices();
+    case Kind::kTold:
     case Kind::kDone: return Slices{Slice::of(std::string(layout_.members.size(), '\0'))};
   }
   CHECK(false, static_cast<int>(stage.kind));
@@ -131,6 +132,7 @@ Result<void> Recovery::take(RecoveryStage stage, std::span<const Slices> got) {
     case Kind::kCopies: return take_copies(got);
     case Kind::kGradients: return take_gradients(stage.layer, got);
     case Kind::kSnapshot:
+    case Kind::kTold:
     case Kind::kFinish: break;
     case Kind::kDone: CHECK(false, "nothing comes after it");
   }
@@ -164,7 +166,7 @@ Result<void> Recovery::take_log(const Slices& bytes) {
     }
     logged.sums.resize(rows);
     copy_front(reader.take(rows * sizeof(PartitionShare)), std::as_writable_bytes(std::span(logged.sums)));
-    if (!are_sums(logged.sums)) return wrong(plan_.log_donor, "a partition sum", kMostTaken);
+    if (!are_sums(logged.sums)) return wrong(plan_.log_donor, "a partition sum", taken(kMostScore));
     std::uint8_t fresh = 0;
     copy_front(reader.take(kFreshBytes), std::as_writable_bytes(std::span(&fresh, 1)));
     logged.fresh = fresh != 0;
@@ -229,24 +231,13 @@ Result<void> Recovery::take_copies(std::span<const Slices> got) {
       const sparse::NetworkPiece piece = piece_of(job_.shape, fetch.piece);
       const Slices& copy = copies_[fetch.piece] =
           reader.take(sparse::piece_bytes(job_.shape.network, job_.moments, piece));
-      if (!possible(copy, piece)) return wrong(from, "a weight, or a moment,", kMostTaken);
+      if (const auto fault = fault_of(job_, copy, piece, plan_.base)) {
+        giver_ = from;
+        return beyond_bounds(*fault);
+      }
     }
   }
   return {};
-}
-
-// Rows that no step has changed are zeros.
-bool Recovery::possible(const Slices& copy, const sparse::NetworkPiece& piece) const {
-  const sparse::PieceRowCheck check(
-      job_.shape.network, job_.moments, piece,
-      {.weights = taken(kMostWeight), .moments = kMostTaken, .steps = plan_.base.value});
-  std::vector<std::byte> row(sparse::piece_row_bytes(job_.shape.network, job_.moments, piece));
-  for (SliceReader rows(copy); rows.left() > 0;) {
-    rows.read(row);
-    const bool updated = std::ranges::any_of(row, [](std::byte byte) { return byte != std::byte{}; });
-    if (updated && !check.possible(row)) return false;
-  }
-  return true;
 }
 
 // Loads the copies of the last snapshot. They leave out initial values.

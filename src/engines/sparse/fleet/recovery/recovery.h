@@ -12,8 +12,10 @@
 //    added. With both, lost units and columns are trained anew, layer by layer.
 // 4. kSnapshot, if pieces move. It gives each of them also to its new holder. Logs of the steps before would
 //    be wrong about the holders then.
-// 5. kFinish: members that were behind apply the step that others have applied. The parts are put together.
-// 6. kDone, if pieces have moved. Only then may a member leave that gave its part away.
+// 5. kTold, if no snapshot was made: each member has the decision. Until then each of them could also end its
+//    last step, without the decision (docs/protocols/membership.md, "The end of a run").
+// 6. kFinish: members that were behind apply the step that others have applied. The parts are put together.
+// 7. kDone, if pieces have moved. Only then may a member leave that gave its part away.
 //
 // A recovery may be given up at any time. Until it has finished it changes two things alone: a member that
 // was behind is so no more, and the log knows more. Thread rule: as for FleetLearner.
@@ -23,6 +25,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -38,7 +41,7 @@
 namespace gossamer::sparse_engine {
 
 struct RecoveryStage {
-  enum class Kind { kLogs, kCopies, kGradients, kSnapshot, kFinish, kDone };
+  enum class Kind { kLogs, kCopies, kGradients, kSnapshot, kTold, kFinish, kDone };
   Kind kind;
   std::size_t layer = 0;  // of kGradients
 };
@@ -88,7 +91,6 @@ class Recovery {
   [[nodiscard]] Result<void> take_log(const Slices& bytes);
   [[nodiscard]] Result<void> take_copies(std::span<const Slices> got);
   [[nodiscard]] Result<void> take_gradients(std::size_t layer, std::span<const Slices> got);
-  [[nodiscard]] bool possible(const Slices& copy, const sparse::NetworkPiece& piece) const;
   [[nodiscard]] Error wrong(std::size_t rank, std::string_view what, float most);
   void replay_above(std::size_t layer);
   void replay(Patch& patch);
