@@ -247,7 +247,7 @@ void compute_alone(const sparse_engine::FleetJob& job, Alone& alone,
   }
 }
 
-constexpr float kNudge = 1e-6F;
+constexpr float kNudge = 3e-7F;
 
 void nudge_weights(sparse::RowTable& rows, Rng& rng) {
   for (std::size_t row = 0; row < rows.rows(); ++row) {
