@@ -147,11 +147,11 @@ TEST_F(LeaderWithStandby, GivesWay) {
 
 // Claim: it stays where the run is ending: each successor would begin to wait anew.
 TEST_F(LeaderWithStandby, StaysWhileTheRunEnds) {
-  EXPECT_TRUE(leads_for(5));
+  ASSERT_TRUE(leads_for(5));
   process_.coordinator()->stop("enough", now_);
   store();
   EXPECT_TRUE(process_.coordinator()->ending());
-  EXPECT_TRUE(leads_for(500));
+  ASSERT_TRUE(leads_for(500));
   EXPECT_TRUE(process_.coordinator()->ending()) << "the same lead";
 }
 
