@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/rng.h"
 #include "cluster/membership/doubts.h"
+#include "cluster/membership/life_budget.h"
 #include "simulation/counting_engine.h"
 #include "simulation/fleet.h"
 #include "simulation/misconduct.h"
@@ -280,10 +282,8 @@ ChaosReport Run::run() {
   bool comes = false;
   bool waited = false;
   while (timeline.now() < end && !invariants.violation()) {
-    if (!abandoned && fleet_.abandoned()) {
-      abandoned = true;
-      end = end + Fleet::kAbandoned;
-    }
+    const bool before = std::exchange(abandoned, fleet_.abandoned());
+    if (abandoned && !before) end = end + Fleet::kAbandoned;
     if (const Instant late{end.ns - options_.calm.ns / 3}; timeline.now() < late) {
       steps_in_calm_ = steps();
       committed_in_calm_ = invariants.committed_step();

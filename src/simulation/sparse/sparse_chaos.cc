@@ -267,9 +267,8 @@ SparseChaosReport Run::run() {
   };
   while (fleet_->timeline().now() < end && !over()) {
     fleet_->run_for(0.01);
-    if (abandoned || !fleet_->abandoned()) continue;
-    abandoned = true;
-    end = end + Fleet::kAbandoned;
+    const bool before = std::exchange(abandoned, fleet_->abandoned());
+    if (abandoned && !before) end = end + Fleet::kAbandoned;
   }
   judge();
   return told();
