@@ -345,8 +345,9 @@ void CoordinatorNode::tell_events() {
     }
     log("leads", self, fmt::format("generation {}", process_->generation().value));
   }
+  end_.ending = coordinator->ending();
   for (const cluster::RunEvent& event : coordinator->take_events()) {
-    stopping_ = stopping_ || event.kind == "stopping";
+    end_.told = end_.told || event.kind == "stopping";
     log_.event(event);
   }
   if (coordinator->marks()) rate_.saw(coordinator->marks()->committed(), loop_.now());
@@ -407,10 +408,6 @@ bool CoordinatorNode::emptied() const {
   const cluster::Coordinator* const coordinator = process_->coordinator();
   return coordinator != nullptr && coordinator->installed() != Epoch() &&
          coordinator->view().members().empty();
-}
-
-bool CoordinatorNode::ending() const {
-  return process_->coordinator() != nullptr && process_->coordinator()->ending();
 }
 
 Result<void> CoordinatorNode::run(const std::function<bool()>& stop) {

@@ -66,9 +66,10 @@ class CoordinatorNode {
   // Whether members have worked, and none of them is left: what they held is in their checkpoints alone.
   [[nodiscard]] bool emptied() const;
   // Whether the run is told to end. Members may not know yet.
-  [[nodiscard]] bool ending() const;
+  // While nobody leads here, as at the last moment when it led: the store may be away for a while.
+  [[nodiscard]] bool ending() const { return end_.ending; }
   // Whether members are told to leave, and some have not left yet.
-  [[nodiscard]] bool stopping() const { return stopping_ && !ended(); }
+  [[nodiscard]] bool stopping() const { return end_.told && !ended(); }
 
  private:
   CoordinatorNode(const run::NodeHost& host, CoordinatorOptions options, cluster::Workload& workload);
@@ -120,7 +121,11 @@ class CoordinatorNode {
   bool new_run_ = false;
   bool led_ = false;
   bool stood_by_ = false;
-  bool stopping_ = false;
+  struct End {
+    bool ending = false;
+    bool told = false;
+  };
+  End end_;                                 // of the run
   std::optional<Generation> tokens_taken_;  // lead in which tokens were taken from the store
   Instant started_;
   double started_wall_;  // seconds since 1970-01-01 UTC

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/rng.h"
 #include "cluster/membership/doubts.h"
+#include "cluster/membership/life_budget.h"
 #include "simulation/counting_engine.h"
 #include "simulation/fleet.h"
 #include "simulation/misconduct.h"
@@ -277,16 +279,20 @@ ChaosReport Run::run() {
   Invariants& invariants = fleet_.invariants();
   Instant end = last_fault_end_ + options_.calm;
   bool abandoned = false;
+  bool comes = false;
+  bool waited = false;
   while (timeline.now() < end && !invariants.violation()) {
-    if (!abandoned && fleet_.abandoned()) {
-      abandoned = true;
-      end = end + Fleet::kAbandoned;
-    }
+    const bool before = std::exchange(abandoned, fleet_.abandoned());
+    if (abandoned && !before) end = end + Fleet::kAbandoned;
     if (const Instant late{end.ns - options_.calm.ns / 3}; timeline.now() < late) {
       steps_in_calm_ = steps();
       committed_in_calm_ = invariants.committed_step();
       claimed_in_calm_ = fleet_.durable().claimed_steps();
       settled_ = fleet_.calm();
+      comes = fleet_.somebody_comes();
+    } else if (comes && !waited) {
+      waited = true;
+      end = end + cluster::LifeBudget::kShortLife;
     }
     timeline.run_until(std::min(end, timeline.now() + from_seconds(1)));
   }
@@ -300,7 +306,8 @@ ChaosReport Run::run() {
   report_.events = timeline.events_run();
   report_.faults_injected = fleet_.faults_injected();
   report_.steps_committed = (lockstep() ? invariants.committed_step() : steps()).value;
-  report_.steps_under_faults = at_last_fault_end_ ? at_last_fault_end_->value - at_first_fault_->value : 0;
+  if (at_last_fault_end_ && *at_last_fault_end_ > *at_first_fault_)  // the run may have gone back
+    report_.steps_under_faults = at_last_fault_end_->value - at_first_fault_->value;
   report_.lives = fleet_.lives();
   report_.virtual_seconds = (timeline.now() - Instant{}).seconds();
   report_.probes = probes_;

@@ -405,6 +405,12 @@ bool Fleet::abandoned() {
          std::ranges::none_of(serving, [&](const auto& one) { return holds(one) && is_left(one); });
 }
 
+bool Fleet::somebody_comes() const {
+  return std::ranges::any_of(members_, [](const auto& one) {
+    return one.second->member() == nullptr || !one.second->member()->serving();
+  });
+}
+
 Calm Fleet::calm() {
   // A change that was decided counts, though the store may not have it yet.
   const Epoch decided = leader() == nullptr ? Epoch() : leader()->view().epoch();

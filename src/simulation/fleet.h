@@ -144,6 +144,8 @@ class Fleet final {
   [[nodiscard]] std::optional<std::string> unsettled();
   // No process is left of those that serve and hold something. Others take over within kAbandoned.
   [[nodiscard]] bool abandoned();
+  // A member does not serve yet. If its lives were short, it waits for LifeBudget::kShortLife at most.
+  [[nodiscard]] bool somebody_comes() const;
   // Counts so far, for disturbance().
   [[nodiscard]] Calm calm();
   // Lives that members have begun.

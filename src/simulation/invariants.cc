@@ -43,6 +43,7 @@ void Invariants::applied(std::uint64_t thing, StepNumber step, Incarnation by) {
   mix(by.value);
   const StepNumber next(step.value + 1);
   applied_steps_ = std::max(applied_steps_, next);
+  if (counts(by)) reached_ = std::max(reached_, next);
   if (const auto held = held_.find(by); held != held_.end()) held->second.things[thing] = next;
   Incarnation& before = applied_[{thing, step}];
   if (before.value != 0 && before != by && counts(before) && counts(by)) {
@@ -122,6 +123,7 @@ void Invariants::resumes(Epoch epoch, StepNumber step) {
     broke(fmt::format("epoch {} goes on from step {}, though nobody has taken more than {}", epoch.value,
                       step.value, applied_steps_.value));
   }
+  reached_ = step;
 }
 
 }  // namespace gossamer::simulation

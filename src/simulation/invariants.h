@@ -60,8 +60,8 @@ class Invariants {
   // A hash of everything seen.
   [[nodiscard]] std::uint64_t hash() const { return hash_; }
   [[nodiscard]] StepNumber committed_step() const { return committed_; }
-  // The most steps that any member has applied.
-  [[nodiscard]] StepNumber applied_steps() const { return applied_steps_; }
+  // The most steps that any member has applied which counts. A run that went back counts from there.
+  [[nodiscard]] StepNumber applied_steps() const { return reached_; }
 
  private:
   void saw(std::map<Epoch, std::string>& known, const char* what, Epoch epoch, const std::string& bytes);
@@ -83,7 +83,8 @@ class Invariants {
   };
   std::map<Incarnation, Held> held_;
   StepNumber committed_;
-  StepNumber applied_steps_;
+  StepNumber applied_steps_;  // by any member, at any time
+  StepNumber reached_;        // by those that count, since the run went on last
   Epoch stored_;
 };
 

@@ -109,5 +109,22 @@ TEST(Invariants, PlacementsGoOnFromWhereSomebodyWas) {
   EXPECT_TRUE(broken(8));
 }
 
+// Claim: a run that goes back, because all that were further are fenced, has taken as many steps as it goes
+// on from. What those that are fenced still do counts for nothing.
+TEST(Invariants, StepsAreCountedFromWhereTheRunWentBack) {
+  bool gone = false;
+  Invariants watched([&gone](Incarnation one) { return gone && one == kFirst; });
+  watched.applied(0, StepNumber(9), kFirst);
+  EXPECT_EQ(watched.applied_steps(), StepNumber(10));
+  gone = true;
+  watched.resumes(Epoch(5), StepNumber(4));
+  EXPECT_EQ(watched.applied_steps(), StepNumber(4));
+  watched.applied(0, StepNumber(10), kFirst);
+  EXPECT_EQ(watched.applied_steps(), StepNumber(4));
+  watched.applied(0, StepNumber(4), kSecond);
+  EXPECT_EQ(watched.applied_steps(), StepNumber(5));
+  EXPECT_EQ(watched.violation(), std::nullopt);
+}
+
 }  // namespace
 }  // namespace gossamer::simulation

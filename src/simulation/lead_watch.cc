@@ -51,16 +51,17 @@ void LeadWatch::heard(net::PeerId from, const membership::ToCoordinator& said, I
   if (life == lives_.end()) return;  // what is said before Here does not count
   heard_ = life->second.heard = now;
   life->second.down = false;
-  if (said.has_beat()) take_up(life->second, said.beat(), now);
+  if (said.has_beat()) take_up(life->second, said.beat(), durable_.served(from.incarnation), now);
 }
 
-void LeadWatch::take_up(Life& life, const membership::Beat& beat, Instant now) const {
+// A joining member is no witness: a node may begin lives to be one.
+void LeadWatch::take_up(Life& life, const membership::Beat& beat, bool serves, Instant now) const {
   std::map<NodeId, Word> hears;
   for (const std::uint64_t one : beat.hears()) {
     const auto before = life.hears.find(NodeId(one));
     Word& word = hears[NodeId(one)];
     word = before == life.hears.end() ? Word{.since = now} : before->second;
-    ++word.beats;
+    if (serves) ++word.beats;
   }
   life.hears = std::move(hears);
   life.quiet.clear();

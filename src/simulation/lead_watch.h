@@ -72,7 +72,7 @@ class LeadWatch {
     std::set<NodeId> quiet;
   };
 
-  void take_up(Life& life, const membership::Beat& beat, Instant now) const;
+  void take_up(Life& life, const membership::Beat& beat, bool serves, Instant now) const;
   // A member was fenced for its silence, and is not among lives_ any more. It was last heard at `last`.
   [[nodiscard]] bool has_survivor(Instant now) const;
   [[nodiscard]] std::optional<std::string> contradicted(NodeId node, Instant last, Instant now) const;

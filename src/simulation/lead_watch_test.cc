@@ -150,6 +150,18 @@ TEST_F(LeadWatchTest, OthersMayHearIt) {
   EXPECT_TRUE(may_fence(2, 2.6));
 }
 
+// Claim: a member that joins is no witness until it serves.
+TEST_F(LeadWatchTest, JoiningMembersAreNoWitnesses) {
+  record(6, membership::JOINING);
+  for (const bool serves : {false, true}) {
+    if (serves) record(6, membership::SERVING);
+    watch_.began({});
+    beat({2, 3, 6}, 1);
+    for (int i = 0; i < 3; ++i) said(6, {.hears = {2}}, 2.1 + 0.1 * i);
+    EXPECT_EQ(may_fence(2, 2.4), !serves);
+  }
+}
+
 // Claim: many whose connections broke together may be fenced once the others say that it is quiet, or after
 // 10 s. A single one needs nobody's word.
 TEST_F(LeadWatchTest, ManyTogetherNeedAWord) {

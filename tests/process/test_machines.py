@@ -302,6 +302,25 @@ class Machines(test_training.WithData):
         for name in ("one", "two"):
             self.assertEqual(self.members[name].finish().status, 0, name)
 
+    # A machine is killed that has a part of which nobody has a copy. The run begins anew from its newest checkpoint, in
+    # the same process of the coordinator and of the machine that lives, and ends with the model of one process.
+    def test_a_part_is_lost(self):
+        steps = 1500
+        want, want_weights = self.train_alone(steps)
+        leader = self.lead("checkpoint.every_steps=100", "cluster.copies=0", steps=steps, first=2)
+        for name in ("one", "two"):
+            self.join(name)
+        self.wait_for("a checkpoint", self.has_checkpoint)
+        lost = self.members["two"]
+        lost.signal(signal.SIGKILL)
+        lost.process.wait()
+        waits = "waits_for_members"
+        self.wait_for(waits, lambda: any(one["event"] == waits for one in self.events()))
+        self.join("two")
+        self.expect_model(leader, want, want_weights)
+        for name in ("one", "two"):
+            self.assertEqual(self.members[name].finish().status, 0, name)
+
     # All machines leave in order, at once or not, and come back. The coordinator waits for them, and they train what one
     # process trains without a pause: no step is done anew, and each has its line.
     def test_all_leave_and_return(self):

@@ -59,7 +59,9 @@ Books::Objection Books::lease(const LedMember& member, const membership::LeaseAs
     return "it asked for what is no lease";
   }
   LeaseAnswer answer{.outcome = LeaseOutcome::kNotHeld};
-  if (said.wish() == membership::LeaseAsk::GRANT) {
+  if (said.wish() == membership::LeaseAsk::GRANT && run_.view.find(peer) == nullptr) {
+    answer.outcome = LeaseOutcome::kNotServing;
+  } else if (said.wish() == membership::LeaseAsk::GRANT) {
     answer = leases_.grant(request, now);
   } else if (said.wish() == membership::LeaseAsk::RENEW) {
     answer = leases_.renew(request, now);

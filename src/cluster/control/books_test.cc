@@ -117,6 +117,21 @@ TEST_F(BooksTest, JoiningMembersClaimNothing) {
   EXPECT_EQ(around_.store().size(), 2u) << "the commit, and the claim that is no more";
 }
 
+// Claim: a member of the view is granted leases. One that joins is not: it could hold back those that serve.
+TEST_F(BooksTest, JoiningMembersHaveNoLeases) {
+  LedMember& member = around_.add(10, membership::SERVING);
+  LedMember& joining = around_.add(11, membership::JOINING);
+  membership::LeaseAsk ask;
+  ask.set_wish(membership::LeaseAsk::GRANT);
+  ask.set_duration_ns(from_seconds(10).ns);
+  ask.mutable_keys()->set_end(1);
+  EXPECT_FALSE(books_.lease(joining, ask, {}).has_value());
+  EXPECT_EQ(around_.store(), Strings{});
+  EXPECT_EQ(around_.said(ToMember::kLease), 1);
+  EXPECT_FALSE(books_.lease(member, ask, {}).has_value());
+  EXPECT_EQ(around_.store().size(), 1u);
+}
+
 // Claim: one member holds at most so many leases. One more is an objection to that member. Another member
 // may have as many, and leases that are given back count no more.
 TEST_F(BooksTest, LeasesOfOneMember) {

@@ -46,6 +46,7 @@ membership::Stopping stopping_record(const RunEnd& end) {
   stopping.set_reason(end.reason());
   stopping.set_failed(end.failure().has_value());
   stopping.set_waits(end.waits());
+  stopping.set_told(end.told());
   return stopping;
 }
 
@@ -68,6 +69,7 @@ void Changes::take_up(const std::optional<membership::Stopping>& stopping, Insta
     if (stopping->failed()) end_.fail({.what = "the run has failed", .got = stopping->reason()});
   }
   const bool waits = stopping && stopping->waits();
+  if (stopping && stopping->told()) end_.told_before(now);
   if (waits) end_once_installed({.now = now, .text = stopping->reason()});
   if (stopping && !waits) {
     advance(Event::kStopFound, {.now = now, .text = stopping->reason()});
@@ -100,7 +102,7 @@ void Changes::link_ended(LedMember& member) { member.told.reset(); }
 void Changes::ready(LedMember& member, Instant now) {
   if (member.record.state() != membership::JOINING) return;
   member.wants_to_serve = true;
-  want_change(now);
+  if (!end_.is_set()) want_change(now);
 }
 
 void Changes::drain(LedMember& member, Instant now) {
@@ -116,12 +118,8 @@ void Changes::lost_links(LedMember& member, const membership::Beat& said, Instan
   // Messages between two members are lost, so all come to rest and go on from the same step.
   const bool news =
       said.epoch() == run_.view.epoch().value && run_.view.find(peer_of(member.record)) != nullptr;
-  if (!lost || !news || options_.view_change != ViewChange::kFrozen || now < member.believed_from) return;
-  // A member that loses something after each change of the view would keep all others from a step.
-  const bool long_ago = now - member.believed_from > kLossForgotten;
-  member.disbelief = long_ago ? kLossEvery : Duration{std::min(2 * member.disbelief.ns, kLossForgotten.ns)};
-  member.believed_from = now + member.disbelief;
-  want_change(now);
+  if (lost && news && options_.view_change == ViewChange::kFrozen && member.losses.take(now))
+    want_change(now);
 }
 
 // Deaths interrupt a change. Members that come or go in order wait for its end.
@@ -131,6 +129,15 @@ void Changes::want_change(Instant now) {
 }
 
 void Changes::let_wait(const Cause&) { reach(ControlProbe::kChangeWaits); }
+
+// What a member had may be more rows than one write takes, and this coordinator may end between two writes.
+// Its successor must know first that the end waits. It would else let the others go, and nobody would take
+// over what the dead one held.
+void Changes::about_to_fence(Fenced where, Instant now) {
+  if (where == Fenced::kJoining) return;
+  if (phase_ == Phase::kStopping && where == Fenced::kInView) let_end_wait(end_.reason(), now);
+  reserve_epoch();
+}
 
 // The store's epoch rises before any entry of the next epoch is written. If only a part of these entries gets
 // there, the successor sees that an epoch was begun.
@@ -163,7 +170,9 @@ Change Changes::next_difference() {
   change.set_freeze(options_.view_change == ViewChange::kFrozen);
   for (auto& [node, member] : run_.members) {
     const membership::State before = member.record.state();
-    if (member.wants_to_serve && before == membership::JOINING) member.record.set_state(membership::SERVING);
+    // Nobody begins to serve in a run that is to end: it could die at once, and keep the others from leaving.
+    if (member.wants_to_serve && before == membership::JOINING && !end_.is_set())
+      member.record.set_state(membership::SERVING);
     if (member.wants_to_drain) member.record.set_state(membership::DRAINING);
     if (member.record.state() == before) continue;
     if (guarded(Defect::kForgottenMember)) outbox_.put(put_member(member.record));
@@ -171,12 +180,7 @@ Change Changes::next_difference() {
     outbox_.note(member.record.state() == membership::SERVING ? "serving" : "draining",
                  peer_of(member.record), member.record.name());
   }
-  for (const FencedIncarnations::Run& since : fenced_since_) {
-    membership::FencedRun& run = *change.add_fenced();
-    run.set_first(since.first.value);
-    run.set_last(since.last.value);
-  }
-  fenced_since_.clear();
+  add_fenced(std::exchange(fenced_since_, {}), change);
   add_expelled(run_.expelled, run_.view, change);
   return change;
 }
@@ -356,6 +360,7 @@ void Changes::install(const Cause& cause) {
   run_.holdings = after;
   run_.installed = installed_as(run_.view.epoch(), decision, *cause.placed);
   outbox_.put(put_installed(run_.installed));
+  workload_.installed(decision);
   see_idle_members(run_, cause.now);
   shortage_.clear();
   next_rebalance_ = cause.now + kSettlesIn;
@@ -372,10 +377,7 @@ void Changes::install(const Cause& cause) {
 
 void Changes::rebalance(const Cause& cause) {
   if (run_.installed.epoch() == 0) return;
-  placement::Options options = options_.placement;
-  options.step_s = step_seconds(run_, cause.now);
-  const auto placed =
-      placement::place(workload_.things(), placeable(run_, cause.now), current_placement(run_), options);
+  const auto placed = placed_anew(workload_, run_, options_.placement, cause.now);
   if (!placed.ok() || placed->change == placement::Change::kNone) return;
   reach(ControlProbe::kRebalanced);
   outbox_.note("rebalances", {}, changes_of(run_.holdings, placed->placement));
@@ -394,11 +396,14 @@ void Changes::stop_unheard(const std::string& reason, Instant now) {
 // Members come to rest a step apart, and at rest none can agree with another. With the next Install all go on
 // from the same step, and save what they hold after the step that follows.
 void Changes::end_once_installed(const Cause& cause) {
-  if (end_.waits()) return;
+  if (!end_.waits()) let_end_wait(cause.text, cause.now);
+}
+
+void Changes::let_end_wait(const std::string& reason, Instant now) {
   reach(ControlProbe::kStopWaits);
-  end_.wait(cause.text, cause.now);
+  end_.wait(reason, now);
   outbox_.put(put_stopping(stopping_record(end_)));
-  outbox_.note("ending", {}, cause.text);
+  outbox_.note("ending", {}, reason);
 }
 
 // Members that rest because something is missing can still save the same step, if all holders are there.

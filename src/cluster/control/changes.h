@@ -75,8 +75,6 @@ class Changes {
 
   static constexpr Duration kRebalanceEvery{10'000'000'000};
   static constexpr Duration kSettlesIn{30'000'000'000};  // time for new measurements after a change
-  static constexpr Duration kLossEvery{500'000'000};     // doubling, up to:
-  static constexpr Duration kLossForgotten{60'000'000'000};
   static constexpr std::size_t kHistory = 256;
 
   // `books` outlives this part.
@@ -97,9 +95,9 @@ class Changes {
   void rests(const LedMember& member, const membership::Frozen& said, Instant now);
   void say_placement(const LedMember& member);
 
-  // Members are fenced together: reserve_epoch() if one serves or drains, gone() for each, and fenced() once.
+  // Members are fenced together: about_to_fence() first, gone() for each, and fenced() once.
   enum class Fenced { kInView, kLeft, kJoining };  // kInView: one of them serves or drains; kLeft: in order
-  void reserve_epoch();
+  void about_to_fence(Fenced where, Instant now);
   void gone(net::PeerId peer);
   void fenced(Fenced where, Instant now);
 
@@ -124,7 +122,9 @@ class Changes {
   [[nodiscard]] const std::optional<Error>& failure() const { return end_.failure(); }
   [[nodiscard]] membership::StopAsked stop_asked() const;
   // Whether the run is told to end. Members may not know yet.
-  [[nodiscard]] bool ending() const { return end_.waits() || phase_ == Phase::kStopping; }
+  [[nodiscard]] bool ending() const { return end_.is_set(); }
+  // Whether members were told, by this coordinator or the one before. The view may change once more since.
+  [[nodiscard]] bool told() const { return end_.told(); }
 
   // The table of transitions in Markdown, for people.
   [[nodiscard]] static std::string transitions();
@@ -175,7 +175,9 @@ class Changes {
   void end_after_change(const Cause& cause);
   void end_run(const Cause& cause);
   void begin_stop(const Cause& cause);
+  void let_end_wait(const std::string& reason, Instant now);
 
+  void reserve_epoch();
   [[nodiscard]] membership::Change next_difference();
   void place(Instant now);
   [[nodiscard]] bool all_rest() const;

@@ -9,48 +9,13 @@
 #include <vector>
 
 #include "base/test_generated_block.h"
-#include "cluster/control/test_leadership.h"
+#include "cluster/control/test_changes.h"
 
 namespace gossamer::cluster {
 namespace {
 
 using membership::ToMember;
 using Phase = CoordinatorPhase;
-
-class ChangesTest : public ::testing::Test {
- protected:
-  ChangesTest() { changes_.take_up({}, {}); }
-
-  // A node that has begun and come.
-  LedMember& come(std::uint64_t node) {
-    LedMember& member = around_.add(node, membership::JOINING);
-    changes_.here(member, {}, {});
-    return member;
-  }
-  bool rest(const LedMember& member, std::uint64_t installed = 0) {
-    membership::Frozen said;
-    said.set_epoch(around_.run.view.epoch().value);
-    said.set_installed(installed);
-    if (!changes_.awaits(peer_of(member.record), said)) return false;
-    changes_.rests(member, said, {});
-    return true;
-  }
-
-  // Nodes 10 and 11 are in the view, and 10 alone rests.
-  void one_of_two_rests() {
-    LedMember& first = come(10);
-    LedMember& second = come(11);
-    changes_.ready(first, {});
-    changes_.ready(second, {});
-    EXPECT_TRUE(rest(first));
-    around_.store();
-    EXPECT_TRUE(rest(first));
-  }
-
-  TestLeadership around_;
-  Books books_{around_.shared(), Records{}, {}};
-  Changes changes_{around_.shared(), books_};
-};
 
 // Claim: docs/protocols/membership.md shows the table of transitions that the code follows.
 TEST(ChangesTable, StandsInThePage) {
@@ -289,141 +254,6 @@ TEST_F(ChangesTest, TheLastAreReleasedAgain) {
   changes_.introduced(last, {});
   around_.store();
   EXPECT_EQ(around_.said(ToMember::kReleased), 1);
-}
-
-// Claim: members hear of the end of a run only after the change that is under way. The end is durable at
-// once, and all keep what they hold. A node that is ready meanwhile does not serve any more.
-TEST_F(ChangesTest, AnEndWaitsForTheInstall) {
-  LedMember& first = come(10);
-  changes_.ready(first, {});
-  EXPECT_TRUE(rest(first));
-  LedMember& second = come(11);
-  changes_.ready(second, {});
-  changes_.stop("enough", {});
-  changes_.stop("once more", {});
-  changes_.ready(come(12), {});
-  around_.store();
-  EXPECT_EQ(changes_.phase(), Phase::kFreezing);
-  EXPECT_TRUE(changes_.ending());
-  EXPECT_EQ(around_.said(ToMember::kStop), 0);
-  EXPECT_TRUE(rest(first, around_.run.installed.epoch()));
-  EXPECT_TRUE(rest(second));
-  around_.store();
-  EXPECT_EQ(changes_.phase(), Phase::kStopping);
-  EXPECT_EQ(changes_.stop_asked().reason(), "enough");
-  EXPECT_EQ(around_.run.installed.epoch(), around_.run.view.epoch().value);
-  EXPECT_EQ(around_.run.view.members().size(), 2u);
-  for (const auto& [thing, node] : around_.run.holdings) EXPECT_EQ(node, NodeId(10));
-  EXPECT_EQ(around_.said(ToMember::kStop), 3);
-}
-
-// Claim: the end of a run waits for a change for eleven minutes at most.
-TEST_F(ChangesTest, AnEndDoesNotWaitForEver) {
-  one_of_two_rests();
-  changes_.stop("enough", at(10));
-  changes_.tick(at(669));
-  EXPECT_EQ(changes_.phase(), Phase::kFreezing);
-  changes_.tick(at(670));
-  EXPECT_EQ(changes_.phase(), Phase::kStopping);
-  EXPECT_FALSE(changes_.take_stop_end(at(1269)));
-  EXPECT_TRUE(changes_.take_stop_end(at(1270)));
-}
-
-// Claim: the next coordinator goes on with a change, too, before it tells members of the end.
-TEST_F(ChangesTest, AnEndThatWaitsIsTakenUp) {
-  LedMember& member = around_.add(10, membership::SERVING);
-  membership::Stopping stopping;
-  stopping.set_reason("enough");
-  stopping.set_waits(true);
-  Changes next(around_.shared(), books_);
-  next.take_up(stopping, {});
-  EXPECT_EQ(next.phase(), Phase::kFreezing);
-  EXPECT_TRUE(next.ending());
-  membership::Frozen said;
-  said.set_epoch(around_.run.view.epoch().value);
-  next.rests(member, said, {});
-  EXPECT_EQ(next.phase(), Phase::kStopping);
-  EXPECT_EQ(around_.run.installed.epoch(), around_.run.view.epoch().value);
-}
-
-// Claim: members that rest because something is missing go on from one step before they hear of the end.
-TEST_F(ChangesTest, AnEndWhileSomethingIsMissing) {
-  LedMember& first = come(10);
-  LedMember& second = come(11);
-  first.record.set_memory_bytes(1);
-  second.record.set_memory_bytes(1);
-  changes_.ready(first, {});
-  EXPECT_TRUE(rest(first));
-  changes_.ready(second, {});
-  EXPECT_TRUE(rest(first));
-  EXPECT_TRUE(rest(second));
-  ASSERT_EQ(changes_.phase(), Phase::kSettled);
-  const std::uint64_t before = around_.run.installed.epoch();
-  const HoldingMap held = around_.run.holdings;
-  changes_.drain(first, {});
-  EXPECT_TRUE(rest(first, before));
-  EXPECT_TRUE(rest(second, before));
-  EXPECT_EQ(changes_.phase(), Phase::kShort);
-  changes_.stop("enough", {});
-  EXPECT_EQ(changes_.phase(), Phase::kFreezing);
-  EXPECT_TRUE(rest(first, before));
-  EXPECT_TRUE(rest(second, before));
-  EXPECT_EQ(changes_.phase(), Phase::kStopping);
-  EXPECT_GT(around_.run.installed.epoch(), before);
-  EXPECT_EQ(around_.run.holdings, held);
-}
-
-// Claim: a member that leaves in order while a run ends changes nothing. One that dies has its things given
-// to the others first, and these are told of the end once more.
-TEST_F(ChangesTest, ADeathAtTheEnd) {
-  LedMember& first = come(10);
-  for (LedMember* const member : {&first, &come(11), &come(12)}) {
-    changes_.ready(*member, {});
-    for (const auto& [node, record] : std::map(around_.run.view.members()))
-      EXPECT_TRUE(rest(around_.run.members.at(node), around_.run.installed.epoch()));
-  }
-  changes_.stop("enough", {});
-  around_.store();
-  EXPECT_EQ(around_.said(ToMember::kStop), 3);
-  const auto fence = [&](std::uint64_t node, Changes::Fenced how) {
-    const net::PeerId peer = peer_of(around_.run.members.at(NodeId(node)).record);
-    changes_.reserve_epoch();
-    around_.run.members.erase(peer.node);
-    changes_.gone(peer);
-    changes_.fenced(how, {});
-    around_.store();
-  };
-  fence(12, Changes::Fenced::kLeft);
-  EXPECT_EQ(changes_.phase(), Phase::kStopping);
-  fence(11, Changes::Fenced::kInView);
-  EXPECT_EQ(changes_.phase(), Phase::kFreezing);
-  EXPECT_TRUE(changes_.ending());
-  EXPECT_FALSE(changes_.take_stop_end(at(659)));
-  EXPECT_TRUE(rest(first, around_.run.installed.epoch()));
-  around_.store();
-  EXPECT_EQ(changes_.phase(), Phase::kStopping);
-  EXPECT_EQ(changes_.stop_asked().reason(), "enough");
-  EXPECT_EQ(around_.run.installed.epoch(), around_.run.view.epoch().value);
-  for (const auto& [thing, node] : around_.run.holdings) EXPECT_EQ(node, NodeId(10));
-  EXPECT_EQ(around_.said(ToMember::kStop), 4);
-}
-
-// Claim: the view of a run that ends changes no more, and every member is asked to leave.
-TEST_F(ChangesTest, AnEndIsFinal) {
-  LedMember& member = come(10);
-  changes_.stop("enough", {});
-  changes_.stop("once more", {});
-  changes_.ready(member, {});
-  around_.store();
-  EXPECT_EQ(changes_.phase(), Phase::kStopping);
-  EXPECT_EQ(changes_.stop_asked().reason(), "enough");
-  EXPECT_EQ(around_.said(ToMember::kStop), 1);
-  EXPECT_EQ(around_.run.view.epoch(), Epoch());
-  changes_.introduced(member, {});
-  EXPECT_EQ(around_.said(ToMember::kStop), 2);
-  EXPECT_FALSE(changes_.take_stop_end(at(599)));
-  EXPECT_TRUE(changes_.take_stop_end(at(600)));
-  EXPECT_FALSE(changes_.take_stop_end(at(601)));
 }
 
 }  // namespace

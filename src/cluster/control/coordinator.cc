@@ -364,10 +364,11 @@ void Coordinator::fence_all(const std::vector<NodeId>& nodes, std::string_view w
     return run_.members.at(node).record.state() != membership::JOINING;
   });
   const bool left = std::ranges::all_of(nodes, [this](NodeId node) { return run_.members.at(node).leaves; });
-  if (in_view) changes_.reserve_epoch();
-  for (const NodeId node : nodes) bury(node, why, now);
   const auto in_which = left ? Changes::Fenced::kLeft : Changes::Fenced::kInView;
-  changes_.fenced(in_view ? in_which : Changes::Fenced::kJoining, now);
+  const auto where = in_view ? in_which : Changes::Fenced::kJoining;
+  changes_.about_to_fence(where, now);
+  for (const NodeId node : nodes) bury(node, why, now);
+  changes_.fenced(where, now);
 }
 
 void Coordinator::fence_contradicting(Instant now) {
@@ -402,7 +403,7 @@ void Coordinator::tick(Instant now) {
   outbox_.set_now(now);
   // A member that was told of the end saves on its own disk, so fencing it loses nothing. One that was not
   // may have the only copy of the newest steps.
-  const Patience patience{.elsewhere = phase() == Phase::kStopping ? kEndingPatience : options_.patience,
+  const Patience patience{.elsewhere = changes_.told() ? kEndingPatience : options_.patience,
                           .here = changes_.ending() ? kEndingPatience : options_.patience};
   for (const Fencing& one : watch_.due(patience, now)) fence_all(one.nodes, one.why, now);
   books_.tick(now);
@@ -410,7 +411,7 @@ void Coordinator::tick(Instant now) {
   changes_.tick(now);
   const RestClock::Hearing hearing{
       .hears = [&](NodeId node) { return Watch::is_heard(run_.members.at(node), now); },
-      .cut_off = watch_.alone_since(now).has_value()};
+      .cut_off = watch_.hears_no_holder(now)};
   const std::set<NodeId> restless = changes_.take_restless(hearing, now);
   fence_all({restless.begin(), restless.end()}, kRestless, now);
   fence_contradicting(now);

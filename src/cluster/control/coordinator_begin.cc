@@ -109,7 +109,7 @@ void Coordinator::begin(NodeId node, const std::string& bytes, Answer answer, In
   const Result<membership::BeginAsk> ask = read_begin(bytes, options_.run);
   if (!ask.ok()) return answer(ask.error());
   if (expelled(node)) return answer(expelled_error(node));
-  if (phase() == Phase::kStopping) {
+  if (changes_.told()) {
     membership::BeginAnswer ends;
     *ends.mutable_stop() = changes_.stop_asked();
     return outbox_.then(

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "cluster/control/control_message.h"
 #include "cluster/control/test_coordinator.h"
 #include "cluster/control/test_hello.h"
 #include "net/link/channels.h"
@@ -21,16 +22,16 @@ namespace {
 
 class LeadingProcess : public ::testing::Test {
  protected:
-  LeadingProcess() : process_(options(), network_, workload_, now_) {
+  explicit LeadingProcess(CoordinatorProcess::Options given = {})
+      : process_(options(std::move(given)), network_, workload_, now_) {
     network_.keeps = true;
     store();
     CHECK(process_.coordinator() != nullptr);
   }
 
-  CoordinatorProcess::Options options() {
-    CoordinatorProcess::Options options;
+  CoordinatorProcess::Options options(CoordinatorProcess::Options options) {
     options.coordinator.run = "run";
-    options.keep_every = from_seconds(1000);
+    if (!options.lead_time) options.keep_every = from_seconds(1000);
     options.others = [this](const net::Arrived& arrived) { others_.push_back(arrived.from); };
     return options;
   }
@@ -50,6 +51,8 @@ class LeadingProcess : public ::testing::Test {
   void ask(NodeId node) {
     membership::BeginAsk ask;
     ask.set_run("run");
+    ask.set_memory_bytes(1 << 20);
+    ask.set_cores(1);
     process_.coordinator()->begin(
         node, ask.SerializeAsString(),
         [&](const Result<std::string>& answer) { CHECK(answer.ok() && begun_.ParseFromString(*answer)); },
@@ -96,6 +99,60 @@ TEST_F(LeadingProcess, HearsOnlyLivesThatWereGiven) {
   const net::PeerId other = begin(NodeId(10));
   report(other);
   EXPECT_EQ(others_, std::vector{other});
+}
+
+class LeaderWithStandby : public LeadingProcess {
+ protected:
+  LeaderWithStandby() : LeadingProcess(with_standby()) {
+    const net::PeerId member = begin(NodeId(9));
+    say(member, [](auto& said) { said.mutable_here(); });
+    say(member, [](auto& said) { said.mutable_ready(); });
+    say(member, [this](auto& said) {
+      said.mutable_frozen()->set_epoch(process_.coordinator()->view().epoch().value);
+    });
+    CHECK(process_.coordinator()->installed() != Epoch());
+  }
+
+  static CoordinatorProcess::Options with_standby() {
+    CoordinatorProcess::Options options;
+    options.lead_time = from_seconds(5);
+    options.keep_every = from_seconds(1);
+    options.coordinator.coordinators.resize(2);
+    return options;
+  }
+  template <class Fill>
+  void say(net::PeerId from, Fill fill) {
+    membership::ToCoordinator said;
+    fill(said);
+    process_.coordinator()->on(net::Arrived{.from = from, .message = pack(said), .receipt = {}}, now_);
+    store();
+  }
+  // Whether it leads all the time while nobody says anything.
+  bool leads_for(double seconds) {
+    for (const Instant end = now_ + from_seconds(seconds); now_ < end;) {
+      now_ = now_ + from_milliseconds(500);
+      process_.tick(now_);
+      if (process_.coordinator() == nullptr) return false;
+      store();
+    }
+    return true;
+  }
+};
+
+// Claim: a leader that hears nobody for 10 s leaves the lead to a standby.
+TEST_F(LeaderWithStandby, GivesWay) {
+  EXPECT_TRUE(leads_for(9));
+  EXPECT_FALSE(leads_for(3));
+}
+
+// Claim: it stays where the run is ending: each successor would begin to wait anew.
+TEST_F(LeaderWithStandby, StaysWhileTheRunEnds) {
+  ASSERT_TRUE(leads_for(5));
+  process_.coordinator()->stop("enough", now_);
+  store();
+  EXPECT_TRUE(process_.coordinator()->ending());
+  ASSERT_TRUE(leads_for(500));
+  EXPECT_TRUE(process_.coordinator()->ending()) << "the same lead";
 }
 
 }  // namespace

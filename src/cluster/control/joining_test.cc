@@ -136,6 +136,37 @@ TEST_F(JoiningTogether, TellsOfJoiningLivesThatAreGone) {
   EXPECT_GT(coordinator_->view().epoch(), before);
 }
 
+// Claim: a joining life that began with the coordinator before may have been introduced by it. If it does not
+// come, all are told that it is gone, joining ones included.
+TEST_F(JoiningTogether, TellsOfLivesFromBeforeATakeover) {
+  const net::PeerId first = begin(10);
+  serve(first);
+  const net::PeerId second = begin(11);
+  serve(second);
+  const net::PeerId joins = begin(12);
+  const net::PeerId lost = begin(13);
+  lead_again();
+  said_.all.clear();
+  const auto pass = [&](double seconds) {
+    for (double past = 0; past < seconds; past += 0.5) {
+      live(0.5);
+      say(joins, [](auto& said) { said.mutable_beat(); });
+    }
+  };
+  for (const net::PeerId peer : {first, second, joins}) say(peer, [](auto& said) { said.mutable_here(); });
+  pass(9);
+  EXPECT_TRUE(coordinator_->lives(lost));
+  pass(2);
+  EXPECT_FALSE(coordinator_->lives(lost));
+  std::set<net::PeerId> told;
+  for (const auto& [to, message] : said_.all) {
+    if (!message.has_gone()) continue;
+    EXPECT_EQ(message.gone().incarnation(), lost.incarnation.value);
+    told.insert(to);
+  }
+  EXPECT_EQ(told, (std::set{first, second, joins}));
+}
+
 // Claim: a member that says Here again and again is fenced, as others would hear of it each time. One that
 // says it once a second for an hour is not.
 TEST_F(JoiningTogether, HereAgainAndAgain) {

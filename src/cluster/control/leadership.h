@@ -8,6 +8,7 @@
 
 #include <gossamer/membership.pb.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -71,6 +72,27 @@ struct RunEvent {
   std::string text = {};
 };
 
+// Reports of a member that it has lost messages of another. Each that counts is a rest for all, so a member
+// that loses something after each change of the view would keep all others from a step.
+class BelievedLosses {
+ public:
+  static constexpr Duration kEvery{500'000'000};  // doubling, up to:
+  static constexpr Duration kForgotten{60'000'000'000};
+
+  // Whether the report counts. After one that counted, others do not for a while.
+  [[nodiscard]] bool take(Instant now) {
+    if (now < from_) return false;
+    const bool long_ago = now - from_ > kForgotten;
+    disbelief_ = long_ago ? kEvery : Duration{std::min(2 * disbelief_.ns, kForgotten.ns)};
+    from_ = now + disbelief_;
+    return true;
+  }
+
+ private:
+  Instant from_;  // it counts again
+  Duration disbelief_;
+};
+
 // A member, also one that is joining.
 struct LedMember {
   // Coordinator. Changes sets the state, and begins the pace anew.
@@ -101,10 +123,7 @@ struct LedMember {
   bool wants_to_serve = false;  // the coordinator sets it for all that arrive together
   bool wants_to_drain = false;
   IdleTrial trial;
-  // Its report of a loss counts again from here. After a report that counted, it does not count for
-  // `disbelief`.
-  Instant believed_from;
-  Duration disbelief;
+  BelievedLosses losses;
 };
 
 struct LedRun {

@@ -279,7 +279,7 @@ void MemberLinks::connect(Instant now) {
 // Opens a link to a member. The younger of two opens it, unless only the older can.
 void MemberLinks::connect_to(const membership::MemberRecord& record, Instant now) {
   const net::PeerId peer = peer_of(record);
-  if (peer == options_.self || links_.linked(peer.node)) return;
+  if (peer == options_.self || (links_.linked(peer.node) && !links_.forsaken(peer.node, now))) return;
   const Instant down = down_since_.try_emplace(peer.node, now).first->second;
   const auto reopening = reopening_.find(peer.node);
   if (reopening != reopening_.end() && reopening->second.when > now) return;

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "cluster/control/test_hello.h"
 #include "cluster/control/test_nobody.h"
 
 namespace gossamer::cluster {
@@ -97,6 +98,29 @@ TEST_F(MemberLinksTest, TriesTheOtherWay) {
   for (double seconds = 3.6; seconds < 7; seconds += 0.1) peers_.reroute(Instant{} + from_seconds(seconds));
   EXPECT_EQ(attempts(), before + 2 + host::kLanes + 1);  // both lanes, directly
   EXPECT_FALSE(links_.linked(kYounger.node));
+}
+
+// Claim: a member opens the link with an older one anew if that one had opened it, has said nothing on it,
+// and is gone: it may have ended the link because it expected another life. The older waits for the younger.
+TEST_F(MemberLinksTest, OpensALinkThatIsForsaken) {
+  const auto forsake = [this](net::PeerId by) {
+    const host::ConnectionId connection{by.node.value + 100};
+    net::LinkEvents events;
+    links_.close(by.node, "the next one is of the other side", {});
+    links_.on(knock(connection, by), {}, events);
+    links_.on(host::Received{.connection = connection, .frame = net::encode_frame(hello(by, 1))}, {}, events);
+    links_.on(host::Closed{connection, Error{.what = "connection reset"}}, {}, events);
+    EXPECT_TRUE(links_.linked(by.node));
+  };
+  const auto attempts = [this] { return nobody_.connect({}, host::Lane::kControl).value; };
+  for (const net::PeerId by : {kYounger, kOlder}) {
+    forsake(by);
+    const std::uint64_t before = attempts();
+    peers_.connect(Instant{} + from_seconds(3.9));
+    EXPECT_EQ(attempts(), before + 1);
+    peers_.connect(Instant{} + from_seconds(4));
+    EXPECT_EQ(attempts(), before + 2 + (by == kOlder ? host::kLanes : 0));
+  }
 }
 
 // Claim: a member is silent once its link has been down for 3 s.

@@ -88,6 +88,12 @@ placement::Placement current_placement(const LedRun& run) {
   return current;
 }
 
+Result<placement::Decision> placed_anew(const Workload& workload, const LedRun& run,
+                                        placement::Options options, Instant now) {
+  options.step_s = step_seconds(run, now);
+  return placement::place(workload.things(), placeable(run, now), current_placement(run), options);
+}
+
 void see_idle_members(LedRun& run, Instant now) {
   std::set<NodeId> holders;
   for (const auto& [thing, node] : run.holdings) holders.insert(node);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/result.h"
 #include "base/time.h"
 #include "cluster/control/leadership.h"
 #include "cluster/control/workload.h"
@@ -65,6 +66,10 @@ inline constexpr double kMostOfMedian = 64;
 // speed for each core, and their least own work.
 [[nodiscard]] std::vector<placement::Member> placeable(const LedRun& run, Instant now);
 [[nodiscard]] placement::Placement current_placement(const LedRun& run);
+
+// What the members could hold instead, by what is measured now.
+[[nodiscard]] Result<placement::Decision> placed_anew(const Workload& workload, const LedRun& run,
+                                                      placement::Options options, Instant now);
 
 // The time of a step as the members have measured it, waiting included: the median, 0 if none is measured.
 [[nodiscard]] double step_seconds(const LedRun& run, Instant now);

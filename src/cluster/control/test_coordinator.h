@@ -63,14 +63,29 @@ class CoordinatorTest : public ::testing::Test {
  protected:
   CoordinatorTest()
       : links_(nobody_, {.run = "run", .self = {kCoordinatorNode, Incarnation(1)}, .program = "test"}) {
-    auto changes = begin_lead(records_, {.run = "run", .batch = 1});
+    lead({});
+  }
+
+  // A coordinator takes up the store.
+  void lead(Records records) {
+    auto changes = begin_lead(records, {.run = "run", .batch = 1});
     CHECK(changes.ok());
+    keep(*changes);
     Coordinator::Options options;
     options.run = "run";
     options.generation = Generation(1);
     options.first_members = 2;
     options.witness = &said_;
-    coordinator_.emplace(std::move(options), std::move(records_), workload_, links_, now_);
+    coordinator_.emplace(std::move(options), std::move(records), workload_, links_, now_);
+  }
+  // This one ends, and the next takes up what the store has.
+  void lead_again() {
+    std::vector<host::Entry> entries;
+    for (const auto& [key, value] : kept_) entries.push_back({.key = key, .value = value});
+    auto records = read_records(entries);
+    CHECK(records.ok(), records.error().message());
+    lead(*std::move(records));
+    store();
   }
 
   // A member without a host listens nowhere.
@@ -178,14 +193,26 @@ class CoordinatorTest : public ::testing::Test {
     return changed;
   }
   void store() {
-    while (coordinator_->next_commit()) coordinator_->committed(now_);
+    while (const auto changes = coordinator_->next_commit()) {
+      keep(*changes);
+      coordinator_->committed(now_);
+    }
+  }
+  void keep(const std::vector<host::Change>& changes) {
+    for (const host::Change& change : changes) {
+      if (change.value) {
+        kept_[change.key] = *change.value;
+      } else {
+        kept_.erase(change.key);
+      }
+    }
   }
 
   Instant now_;
   Nobody nobody_;
   EqualThings workload_;
   Said said_;
-  Records records_;
+  std::map<std::string, std::string> kept_;  // what the store has
   net::Links links_;
   std::optional<Coordinator> coordinator_;
 };

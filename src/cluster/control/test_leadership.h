@@ -27,11 +27,15 @@ class TestWorkload final : public Workload {
   // Fails without a report of the node that is needed. Nothing may be placed where nothing is known.
   [[nodiscard]] Decision decide(const Rest& rest) override {
     for (const auto& [thing, node] : rest.after) CHECK(rest.reports.contains(node), node.value);
-    if (needed && !rest.reports.contains(*needed)) return {.failure = Error{.what = "it is lost"}};
+    if (needed && !rest.reports.contains(*needed))
+      return {.bytes = bytes_of_a_loss, .failure = Error{.what = "it is lost"}};
     return {.bytes = "decision"};
   }
+  void installed(const Decision& decision) override { carried_out.push_back(decision); }
 
   std::optional<NodeId> needed;
+  std::string bytes_of_a_loss;
+  std::vector<Decision> carried_out;
 };
 
 class TestLeadership final : public Witness {

@@ -97,13 +97,17 @@ Change View::whole() const {
   Change change;
   change.set_epoch(epoch_.value);
   for (const auto& [node, record] : members_) *change.add_members() = record;
-  for (const FencedIncarnations::Run& run : fenced_.runs()) {
+  add_fenced(fenced_.runs(), change);
+  for (const NodeId node : expelled_) change.add_expelled(node.value);
+  return change;
+}
+
+void add_fenced(const std::vector<FencedIncarnations::Run>& runs, Change& change) {
+  for (const FencedIncarnations::Run& run : runs) {
     membership::FencedRun& fenced = *change.add_fenced();
     fenced.set_first(run.first.value);
     fenced.set_last(run.last.value);
   }
-  for (const NodeId node : expelled_) change.add_expelled(node.value);
-  return change;
 }
 
 void add_expelled(const std::set<NodeId>& expelled, const View& view, Change& change) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
@@ -57,6 +58,8 @@ class View {
   std::set<NodeId> expelled_;
 };
 
+// Adds fenced incarnations to a difference.
+void add_fenced(const std::vector<FencedIncarnations::Run>& runs, membership::Change& change);
 // Adds to a difference from `view` the nodes of `expelled` that it does not know as expelled.
 void add_expelled(const std::set<NodeId>& expelled, const View& view, membership::Change& change);
 // The words of a refusal to a node that was expelled: kRefused.

@@ -137,6 +137,16 @@ std::optional<Instant> Watch::alone_since(Instant now) const {
   return since;
 }
 
+bool Watch::hears_no_holder(Instant now) const {
+  bool some = false;
+  for (const auto& [node, peer] : fleet(now)) {
+    if (!peer.elsewhere || !peer.serves || !peer.holds) continue;
+    if (peer.heard) return false;
+    some = true;
+  }
+  return some;
+}
+
 std::vector<NodeId> Watch::unreachable(Instant now) {
   std::map<NodeId, Incarnation> heard;
   for (const auto& [node, record] : run_.view.members()) {  // a joining member does not judge

@@ -211,6 +211,9 @@ TEST_F(WatchTest, AJoinerTakesOverLate) {
       watch_.heard(joins, now);
       watch_.schedule(joins);
     }
+    if (ms <= 300 || ms >= 2'000) {
+      EXPECT_EQ(watch_.hears_no_holder(now), ms >= 2'000) << ms;
+    }
     for (const Fencing& one : watch_.due(kPatience, now)) {
       for (const NodeId node : one.nodes) due.emplace_back(ms, node);
     }

@@ -53,6 +53,9 @@ class Workload {
   // Decides for the next view. Every report is readable. The decision has at most kMaxDecisionBytes. It must
   // rest on its argument alone, because a coordinator that takes over decides again.
   [[nodiscard]] virtual Decision decide(const Rest& rest) = 0;
+  // The last decision is that of a view which is installed. All others were trials: nothing follows from
+  // them.
+  virtual void installed(const Decision& /*decision*/) {}
 };
 
 }  // namespace gossamer::cluster

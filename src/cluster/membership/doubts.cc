@@ -69,9 +69,11 @@ std::optional<Instant> Doubts::spares(NodeId node, const Fleet& fleet, Duration 
       // With all that hold something the run would lose all that it has learnt.
       const Witnesses all = witnesses(node, fleet);
       const bool dead = who == Survivor::kIdle && all.quiet >= all.hear + 2;
-      if (silent.holds && silent.serves && !dead)
-        return waits_until(std::min(given_up, silent.last_sign + kAbandoned));
-      break;
+      if (!silent.holds || !silent.serves || dead) break;
+      // A joining member's lie costs the others time, and only where all that hold something are gone.
+      const Witnesses joining_too = witnesses(node, fleet, Whose::kAll);
+      if (joining_too.hear > joining_too.quiet) return given_up;
+      return waits_until(std::min(given_up, silent.last_sign + kAbandoned));
     }
     case Survivor::kHolds: break;
   }
@@ -81,12 +83,12 @@ std::optional<Instant> Doubts::spares(NodeId node, const Fleet& fleet, Duration 
   return until ? std::optional(std::min(*until, given_up)) : std::nullopt;
 }
 
-Doubts::Witnesses Doubts::witnesses(NodeId node, const Fleet& fleet) const {
+Doubts::Witnesses Doubts::witnesses(NodeId node, const Fleet& fleet, Whose whose) const {
   Witnesses all;
   for (const auto& [by, word] : words_) {
     const auto witness = fleet.find(by);
     if (witness == fleet.end() || !witness->second.heard || !witness->second.elsewhere) continue;
-    if (!witness->second.serves) continue;  // a node may begin lives to be a witness
+    if (!witness->second.serves && whose == Whose::kServing) continue;
     const auto said = word.find(node);
     if (said != word.end()) ++(said->second ? all.hear : all.quiet);
   }

@@ -31,7 +31,8 @@ class Doubts {
  public:
   // Connections come back one after another. They try again the later the longer the silence was.
   static constexpr Duration kComeBack{10'000'000'000};
-  // If all that hold something are silent for so long, another member may take over.
+  // If all that hold something are silent for so long, another member may take over: unless more of those
+  // that are heard, joining ones too, hear them than do not.
   static constexpr Duration kAbandoned{120'000'000'000};
 
   struct Peer {
@@ -71,7 +72,9 @@ class Doubts {
     std::size_t hear = 0;
     std::size_t quiet = 0;
   };
-  [[nodiscard]] Witnesses witnesses(NodeId node, const Fleet& fleet) const;
+  // A node may begin lives to be a witness, so the word of a joining member counts only where it says so.
+  enum class Whose { kServing, kAll };
+  [[nodiscard]] Witnesses witnesses(NodeId node, const Fleet& fleet, Whose whose = Whose::kServing) const;
   [[nodiscard]] std::optional<Instant> spares_together(NodeId node, const Fleet& fleet, Instant given_up,
                                                        Instant now) const;
 

@@ -127,6 +127,22 @@ TEST_F(DoubtsTest, AJoinerTakesOverLate) {
   EXPECT_FALSE(spares(2, fleet));
 }
 
+// Claim: where more of those that are heard, joining ones too, hear the holders than do not, the holders have
+// all of their patience. The coordinator alone is cut off from them.
+TEST_F(DoubtsTest, AJoinerHearsThoseThatHold) {
+  Doubts::Fleet fleet = fleet_of(5, 2);
+  for (const std::uint64_t joins : {4U, 5U, 6U}) fleet[NodeId(joins)].serves = false;
+  doubts_.says(NodeId(4), nodes({2, 3}), {});
+  EXPECT_EQ(spares(2, fleet), Instant{} + kPatience);
+  EXPECT_EQ(spares(2, fleet, 120), Instant{} + kPatience);
+  EXPECT_FALSE(spares(2, fleet, 600));
+  doubts_.says(NodeId(5), {}, nodes({2, 3}));
+  EXPECT_FALSE(spares(2, fleet, 120)) << "one against one";
+  doubts_.says(NodeId(6), nodes({2, 3}), {});
+  fleet[NodeId(6)].heard = false;
+  EXPECT_FALSE(spares(2, fleet, 120)) << "a word of one that is silent itself";
+}
+
 // Claim: a silent member that more others hear than do not is spared, however few are silent. Their word is
 // not needed to fence one that nobody hears.
 TEST_F(DoubtsTest, OthersHearASilentMember) {

@@ -70,6 +70,7 @@ enum class LeaseOutcome {
   kHeld,     // `holder` has some of the keys: another node, or this one with another range
   kNotHeld,  // renewing: lapsed, released or freed. Others may have had the keys meanwhile
   kFenced,
+  kNotServing,  // asking: a member outside of the view is granted none
 };
 
 struct LeaseAnswer {

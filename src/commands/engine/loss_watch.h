@@ -35,12 +35,14 @@ class LossWatch final : public cluster::Workload {
     return workload_.contradicting(reports);
   }
   [[nodiscard]] cluster::Decision decide(const cluster::Rest& rest) override {
-    cluster::Decision decision = workload_.decide(rest);
+    return workload_.decide(rest);
+  }
+  void installed(const cluster::Decision& decision) override {
+    workload_.installed(decision);
     if (decision.failure && !decision.bytes.empty()) lost_ = decision.failure;
-    return decision;
   }
 
-  // What is lost, once it is.
+  // What is lost, once it is. A run that was told to end installs no such view, so it loses nothing here.
   [[nodiscard]] const std::optional<Error>& lost() const { return lost_; }
 
  private:

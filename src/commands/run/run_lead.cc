@@ -366,11 +366,12 @@ Result<RunLead::Ending> RunLead::lead_on(node::CoordinatorOptions options, const
   bool waits = false;  // nobody has worked in this fleet
   const auto done = (*node)->run([&] {
     if ((*node)->leads()) forget_end();
-    const bool gone = losses.lost().has_value() || (*node)->emptied() || is_overtaken(**node, watch, waits);
-    // A run that is told to end does not begin anew.
-    return hooks.stop_requested() || (gone && !(*node)->ending()) || gives_up(**node, *companion);
+    const bool gone = (*node)->emptied() || is_overtaken(**node, watch, waits);
+    // A run that is told to end does not begin anew. A loss ends the run by itself, and did so a moment ago.
+    const bool anew = losses.lost().has_value() || (gone && !(*node)->ending());
+    return hooks.stop_requested() || anew || gives_up(**node, *companion);
   });
-  if (losses.lost() && !(*node)->ending()) {
+  if (losses.lost()) {
     host_.say(losses.lost()->message());
     return Ending::kGone;
   }

@@ -31,6 +31,22 @@ Instant Link::blocked_since(host::Lane which, const Connections& connections, In
   return connection.ping == 0 ? connection.heard : std::min(connection.heard, connection.ping_sent);
 }
 
+const host::Endpoint* Link::claimed(host::Lane which, NodeId coordinator) const {
+  if (lane(which).via.value != 0 || address.node == coordinator) return nullptr;
+  return which == host::Lane::kControl ? &address.control : &address.bulk;
+}
+
+void Link::hurry(Instant now) {
+  for (LaneState& one : lanes) {
+    if (one.retry.has_value()) one.retry = std::min(*one.retry, now);
+  }
+}
+
+bool Link::forsaken(Instant now) const {
+  const LaneState& control = lane(host::Lane::kControl);
+  return unproven && !control.up && now - control.since >= Connection::kAbandonedByLower;
+}
+
 void Link::came_up(const Connection& connection, Instant now) {
   // The other lane of a link that this side did not open may never come.
   if (!std::exchange(was_up, true) && !opener) {

@@ -103,7 +103,17 @@ struct Link {
   PeerId peer;  // incarnation 0 until it is known
   PeerAddress address;
   bool opener = false;
-  // This node was the opener, until the other side's Hello came. Nothing has come after that.
+  // The address of the lane, if it is dialed directly, and we have nothing but the peer's word for it.
+  [[nodiscard]] const host::Endpoint* claimed(host::Lane which, NodeId coordinator) const;
+  // Attempts that are planned come at once.
+  void hurry(Instant now);
+  // Whether the other side, which opened the link, seems not to have it: nothing has come after its Hello,
+  // and the control lane has had no connection for 4 s. It may have ended the link, or be cut off.
+  [[nodiscard]] bool forsaken(Instant now) const;
+
+  // The other side has opened the link, and nothing has come after its Hello.
+  bool unproven = false;
+  // Likewise, and this node was the opener until then.
   bool taken_over = false;
   std::optional<Instant> abandoned;  // when the link ends if the other side has not dialed it again
   std::uint64_t session = 0;

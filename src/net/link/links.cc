@@ -23,6 +23,10 @@ Error replaced(const Connection& connection) {
   return {.where = connection.where, .what = "the peer has opened a later connection"};
 }
 
+Error forsaken_by(NodeId node) {
+  return {.where = certificate_name(node), .what = "the peer has opened the link, and said nothing on it"};
+}
+
 // The error, said of a connection.
 Error placed(Error error, const Connection& connection) {
   error.where = connection.where;
@@ -72,6 +76,7 @@ Link& Links::make_link(NodeId node) {
 
 void Links::open(const PeerAddress& to, Instant now) {
   CHECK(to.node.value > 0 && to.node != options_.self.node, to.node.value);
+  if (forsaken(to.node, now)) end(to.node, forsaken_by(to.node), untold_);
   if (linked(to.node)) return;
   Link& link = make_link(to.node);
   link.address = to;
@@ -301,7 +306,7 @@ void Links::on_frame(Connection& connection, Frame frame, Instant now, LinkEvent
   const auto next = traffic_.on_frame(connection, link, std::move(frame), now, out);
   if (!next.ok()) return fault(connection, next.error(), now, out);
   connection.advance(ConnectionEvent::kTraffic);
-  link.taken_over = false;  // the peer has this link, too
+  link.unproven = link.taken_over = false;  // the peer has this link, too
   if (*next == LinkTraffic::Next::kServe) serve(link, connection.lane, now);
 }
 
@@ -341,6 +346,7 @@ Link& Links::link_for(const wire::Hello& hello, LinkEvents& out) {
   }
   link->peer = peer;
   link->session = hello.session();
+  link->unproven = true;
   return *link;
 }
 
@@ -349,7 +355,7 @@ void Links::on_welcome(Connection& connection, const wire::Welcome& welcome, Ins
   if (auto wrong = handshake_.objection(connection, welcome, link))
     return leave(connection, Handshake::wrong_welcome(std::move(*wrong)), now, out);
   link.peer = peer_of(welcome.from());
-  if (const host::Endpoint* const at = claimed(link, connection.lane)) dials_.answered(*at);
+  if (const auto* const at = link.claimed(connection.lane, options_.coordinator)) dials_.answered(*at);
   connection.advance(ConnectionEvent::kWelcome);
   raise(connection, link, welcome.progress(), now, out);
 }

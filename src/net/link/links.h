@@ -77,7 +77,8 @@ class Links {
   // called after it.
   void abandon() { connections_.abandon(); }
 
-  // Opens a link, unless there is one with that node. LinkUp, OpenFailed or LinkEnded tell how it goes.
+  // Opens a link, unless there is one with that node. LinkUp, OpenFailed or LinkEnded tell how it goes. A
+  // link that is forsaken ends first.
   void open(const PeerAddress& to, Instant now);
   // Leaves on purpose: says Goodbye and ends the link. No LinkEnded on this side.
   void close(NodeId node, const std::string& reason, Instant now);
@@ -115,6 +116,12 @@ class Links {
   void hurry(NodeId node, Instant now);
 
   [[nodiscard]] bool linked(NodeId node) const { return links_.contains(node); }
+  // Whether there is a link that the peer has opened, and may have ended or lost (Link::forsaken). A user
+  // whose part it is to open links with that node opens another.
+  [[nodiscard]] bool forsaken(NodeId node, Instant now) const {
+    const Link* const link = find(node);
+    return link != nullptr && link->forsaken(now);
+  }
 
   // Queues a message, also before the link is up. Gives nothing if there is no link with that incarnation;
   // incarnation 0 takes any incarnation that the link is with.
@@ -160,7 +167,6 @@ class Links {
   void serve(Link& link, host::Lane lane, Instant now);
   void schedule(Link& link, Instant now);
   void dial(Link& link, host::Lane lane, Instant now);
-  [[nodiscard]] const host::Endpoint* claimed(const Link& link, host::Lane lane) const;
   void dial_all(Link& link, Instant now);
 
   // Frames.

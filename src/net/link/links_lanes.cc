@@ -55,7 +55,7 @@ void Links::dial_all(Link& link, Instant now) {
 
 void Links::dial(Link& link, host::Lane lane, Instant now) {
   LaneState& state = link.lane(lane);
-  if (const host::Endpoint* const at = claimed(link, lane)) {
+  if (const host::Endpoint* const at = link.claimed(lane, options_.coordinator)) {
     state.retry = dials_.take(*at, now);
     if (state.retry.has_value()) return reached(options_.probes, LinkProbe::kDialedOften);
   }
@@ -63,18 +63,10 @@ void Links::dial(Link& link, host::Lane lane, Instant now) {
   state.retry.reset();
 }
 
-// The address of the lane, if it is dialed directly and we have nothing but the peer's word for it.
-const host::Endpoint* Links::claimed(const Link& link, host::Lane lane) const {
-  if (link.lane(lane).via.value != 0 || link.address.node == options_.coordinator) return nullptr;
-  return lane == host::Lane::kControl ? &link.address.control : &link.address.bulk;
-}
-
 void Links::hurry(NodeId node, Instant now) {
   Link* const link = find(node);
   if (link == nullptr) return;
-  for (LaneState& lane : link->lanes) {
-    if (lane.retry.has_value()) lane.retry = std::min(*lane.retry, now);
-  }
+  link->hurry(now);
   schedule(*link, now);
 }
 

@@ -200,7 +200,9 @@ struct Side {
         links(network, {.run = "run", .self = self, .program = "test"}) {
     network.keeps = true;
   }
-  void open(const Side& to) { links.open({.node = to.self.node, .control = {"m", 1}, .bulk = {"m", 2}}, {}); }
+  void open(const Side& to, Instant now = {}) {
+    links.open({.node = to.self.node, .control = {"m", 1}, .bulk = {"m", 2}}, now);
+  }
   void on(host::NetworkEvent event) { links.on(std::move(event), {}, events); }
   // The first connection that it dialed is open, and says Hello.
   Slices greets(const Side& to) {
@@ -246,6 +248,39 @@ TEST(LinksLanes, BothTakeTheOtherForTheOpener) {
     EXPECT_EQ(side->links.next_wakeup(), Instant{} + most);
     side->links.tick(Instant{} + most, side->events);
     EXPECT_EQ(side->ended(), 1);
+  }
+}
+
+// Claim: an opener for which the Welcome is wrong ends its link and says so. If that is lost with the
+// connection, the other side need not wait for the opener: once its user opens the link, after 4 s, the old
+// one ends. A link on which something came after the Hello stays: its opener has it.
+TEST(LinksLanes, AWrongWelcomeThatNobodyHearsOf) {
+  for (const bool wrong : {true, false}) {
+    SCOPED_TRACE(wrong);
+    Side a(1);
+    Side b(2);
+    if (wrong) a.links.set_known({{b.self.node, Incarnation{7}}});
+    a.open(b);
+    b.hears(a, a.greets(b));
+    a.on(host::Received{host::ConnectionId{1}, encode_frame(b.network.sent.front())});
+    EXPECT_EQ(a.ended(), wrong ? 1 : 0);
+    const auto is_refusal = [](const wire::FrameHeader& one) { return one.has_refusal(); };
+    EXPECT_EQ(std::ranges::any_of(a.network.sent, is_refusal), wrong);
+    wire::FrameHeader ping;
+    ping.mutable_ping()->set_token(1);
+    if (!wrong) b.on(host::Received{Side::kAccepted, encode_frame(ping)});
+    EXPECT_FALSE(b.links.forsaken(a.self.node, Instant{} + from_seconds(100))) << "it has a connection";
+    b.breaks(Side::kAccepted);
+    const Instant later = Instant{} + Connection::kAbandonedByLower;
+    b.open(a, Instant{later.ns - 1});
+    EXPECT_EQ(b.network.dialed, 0U);
+    EXPECT_EQ(b.links.forsaken(a.self.node, later), wrong);
+    b.open(a, later);
+    EXPECT_EQ(b.network.dialed, wrong ? host::kLanes : 0);
+    b.links.tick(later, b.events);
+    EXPECT_EQ(b.ended(), wrong ? 1 : 0);
+    EXPECT_TRUE(b.links.linked(a.self.node));
+    EXPECT_FALSE(b.links.forsaken(a.self.node, later + from_seconds(100))) << "it is ours";
   }
 }
 

@@ -97,6 +97,17 @@ TEST(SparseChaos, RoundsWhatTravels) {
   }
 }
 
+// Claim: a learner whose weights begin slightly off ends slightly off, as sums in another order do.
+TEST(SparseChaos, SmallChangesStaySmall) {
+  const TinyProblem problem({.steps = 30});
+  sparse::Network alone = problem.train_alone();
+  sparse::Network same = problem.train_alone();
+  EXPECT_EQ(SparseFleet::distance(same, alone), 0);
+  sparse::Network other = problem.train_alone({}, nullptr, 1);
+  EXPECT_GT(SparseFleet::distance(other, alone), 1e-8);
+  EXPECT_LT(SparseFleet::distance(other, alone), most_error_of(net::Codec::kF32));
+}
+
 // Claim: codecs are drawn, mostly f32, and nothing else of a seed depends on the draw.
 TEST(SparseChaos, DrawsCodecs) {
   std::map<net::Codec, int> drawn;

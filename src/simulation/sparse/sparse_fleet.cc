@@ -187,6 +187,12 @@ double SparseFleet::distance_to(sparse::Network& whole) {
   return std::sqrt(sums.difference / sums.length);
 }
 
+double SparseFleet::distance(sparse::Network& one, sparse::Network& other) {
+  Lengths sums;
+  add_part(one, other, sums);
+  return std::sqrt(sums.difference / sums.length);
+}
+
 std::optional<std::string> SparseFleet::other_last_step(sparse::Network& whole) {
   for (const auto& [machine, member] : fleet_.members()) {
     FleetLearner* const one = learner(*member);

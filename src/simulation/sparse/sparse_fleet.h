@@ -71,6 +71,8 @@ class SparseFleet final {
 
   // The length of the difference over the length, for all weights together. Requires done().
   [[nodiscard]] double distance_to(sparse::Network& whole);
+  // The same between two whole networks.
+  [[nodiscard]] static double distance(sparse::Network& one, sparse::Network& other);
   // A row whose last step is another than in `whole`; nothing: there is none. Requires done().
   [[nodiscard]] std::optional<std::string> other_last_step(sparse::Network& whole);
   // Whether a piece may be lost for good by now: enough lives have ended since all copies were in their

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "base/rng.h"
 #include "engines/sparse/fleet/step/fleet_learner.h"
 #include "engines/sparse/fleet/step/step_order.h"
 #include "engines/sparse/model/model.h"
@@ -252,11 +254,27 @@ void compute_alone(const sparse_engine::FleetJob& job, Alone& alone,
   }
 }
 
+constexpr float kNudge = 3e-7F;
+
+void nudge_weights(sparse::RowTable& rows, Rng& rng) {
+  for (std::size_t row = 0; row < rows.rows(); ++row) {
+    for (float& weight : std::span(rows.weights(row), rows.width()))
+      weight *= 1 + kNudge * (2 * rng.uniform() - 1);
+  }
+}
+
 }  // namespace
 
-sparse::Network TinyProblem::train_alone(const std::set<StepNumber>& fresh, const AppliedFound* found) const {
+sparse::Network TinyProblem::train_alone(const std::set<StepNumber>& fresh, const AppliedFound* found,
+                                         std::optional<std::uint64_t> nudge) const {
   const auto job = make_job();
   auto network = sparse_engine::initial_network(*job, sparse::whole(shape_.network));
+  if (nudge) {
+    Rng rng(*nudge, Purpose::kTest);
+    nudge_weights(network->embedding, rng);
+    for (sparse::DenseLayer& layer : network->dense) nudge_weights(layer.weights, rng);
+    nudge_weights(network->output, rng);
+  }
   std::optional<sparse::HashNegatives> hashed;
   if (job->hashed && found == nullptr) {
     hashed.emplace(

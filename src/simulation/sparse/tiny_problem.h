@@ -109,8 +109,10 @@ class TinyProblem {
   //   found them when its view changed.
   // - `found`: the rows that samples find in each step, in place of tables over all rows; null: such tables
   //   find them.
+  // - `nudge`: the seed of changes to the weights at first, each by 3e-7 of its value at most.
   [[nodiscard]] sparse::Network train_alone(const std::set<StepNumber>& fresh = {},
-                                            const AppliedFound* found = nullptr) const;
+                                            const AppliedFound* found = nullptr,
+                                            std::optional<std::uint64_t> nudge = {}) const;
 
  private:
   [[nodiscard]] sparse_engine::CheckpointedRun run() const;

@@ -197,10 +197,8 @@ void FleetEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
         exchanged(name, std::move(completed->result), now);
     } else if (const auto* const broken = std::get_if<cluster::RuleBroken>(&event)) {
       member().blame(broken->peer, broken->error, now);
-    } else if (!(life_->state == FleetState::kRecovering &&
-                 life_->exchanges.is_round(std::get<cluster::Failed>(event).id))) {
-      // A step of the layout before needs nobody any more. Members that all leave by themselves, and not
-      // because the run ends, get another view.
+    } else {
+      // Members that all leave by themselves, and not because the run ends, get another view.
       const bool ends = at_work() && ((stopping_ && member().stop()) || life_->halted);
       advance(ends ? FleetEvent::kLostAtEnd : FleetEvent::kLost, now);
       if (ends) return;

@@ -116,7 +116,6 @@ void FleetEngine::take_stage(Instant now) {
   }
   if (stage.kind == RecoveryStage::Kind::kFinish) {
     take_part();
-    carry_out(life_->exchanges.begin_steps(), now);
     return next_stage(now);
   }
   if (!at_work()) return;

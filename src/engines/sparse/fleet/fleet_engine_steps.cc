@@ -86,7 +86,7 @@ void FleetEngine::want_round(const FleetRounds::Item& item) {
        round_work(life_->bench, {.item = item,
                                  .round = life_->rounds->round(item),
                                  .wish = stopping_ ? StepWish::kHalt : StepWish::kNothing,
-                                 .epoch = life_->recovered,
+                                 .epoch = life_->installed,
                                  .sent = life_->reporter.sent()}));
 }
 
@@ -114,8 +114,7 @@ void FleetEngine::round_done(Instant now) {
     life_->upkeep.emplace_back(
         [job = life_->job, recovery = *recovery](FleetWorkbench&) { job->recovered(recovery); });
   }
-  // A step of the layout before may end at rest. Its ranks are not those of this layout.
-  if (liar && life_->recovered == life_->installed) blame(liar->rank, liar->error, now);
+  if (liar) blame(liar->rank, liar->error, now);
   tell_applied(now);
 }
 

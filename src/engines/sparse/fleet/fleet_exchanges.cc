@@ -84,20 +84,12 @@ void FleetExchanges::rest() {
 
 FleetExchanges::Events FleetExchanges::install(const cluster::ExchangeView& view, host::Lane lane) {
   Events nobody_asks;
+  steps_.lost(self_, nobody_asks);
   recovery_.lost(self_, nobody_asks);
   Events events;
+  steps_.install(view, {}, events);
   recovery_.install(view, {}, events);
   lane_ = lane;
-  view_ = view;
-  lost_.clear();
-  return events;
-}
-
-FleetExchanges::Events FleetExchanges::begin_steps() {
-  Events nobody_asks;
-  steps_.lost(self_, nobody_asks);
-  Events events;
-  steps_.install(view_, lost_, events);
   return events;
 }
 
@@ -117,7 +109,6 @@ FleetExchanges::Events FleetExchanges::on(const net::Arrived& event) {
 
 FleetExchanges::Events FleetExchanges::lost(net::PeerId peer) {
   Events events;
-  lost_.push_back(peer);
   steps_.lost(peer, events);
   recovery_.lost(peer, events);
   return events;

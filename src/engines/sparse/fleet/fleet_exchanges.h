@@ -80,20 +80,15 @@ class FleetExchanges {
   // Requires at least one round a step.
   void set_rounds(std::uint64_t rounds) { rounds_ = rounds; }
   // The member comes to rest. Recoveries and snapshots end, and nobody is told. Rounds of steps still take
-  // what others have given, until begin_steps().
+  // what others have given, until the next layout.
   void rest();
-  // Takes over a layout, for its recovery. Messages of its steps will go over `lane`.
+  // Takes over a layout. Messages of steps go over `lane`.
   [[nodiscard]] Events install(const cluster::ExchangeView& view, host::Lane lane);
-  // The steps of the layout begin. What others have given in steps before is forgotten.
-  [[nodiscard]] Events begin_steps();
   [[nodiscard]] Events begin(const ExchangeName& name, const cluster::Operation& operation, Slices given);
   // A message of one of the two channels.
   [[nodiscard]] Events on(const net::Arrived& event);
   [[nodiscard]] Events lost(net::PeerId peer);
   [[nodiscard]] ExchangeName name_of(cluster::OperationId number) const { return unpack(number, rounds_); }
-  [[nodiscard]] bool is_round(cluster::OperationId number) const {
-    return name_of(number).kind == ExchangeName::Kind::kRound;
-  }
   // Sends a message of an exchange.
   void send(cluster::Send message, Instant now);
 
@@ -105,8 +100,6 @@ class FleetExchanges {
   cluster::Collectives recovery_;
   std::uint64_t rounds_ = 1;
   host::Lane lane_ = host::Lane::kControl;
-  cluster::ExchangeView view_;     // of the layout
-  std::vector<net::PeerId> lost_;  // since it was installed
 };
 
 }  // namespace gossamer::sparse_engine

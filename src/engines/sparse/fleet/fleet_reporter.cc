@@ -26,7 +26,7 @@ engine::RecoveryWatch::Change change_of(Epoch epoch, const Layout& layout, const
 // Whether a stage brings data that are somewhere else. The others compute lost pieces anew.
 bool brings(RecoveryStage::Kind stage) {
   using Kind = RecoveryStage::Kind;
-  return stage == Kind::kLogs || stage == Kind::kCopies || stage == Kind::kTold || stage == Kind::kDone;
+  return stage == Kind::kLogs || stage == Kind::kCopies || stage == Kind::kDone;
 }
 
 }  // namespace

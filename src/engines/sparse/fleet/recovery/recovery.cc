@@ -62,7 +62,7 @@ std::vector<RecoveryStage> recovery_stages(const RecoveryPlan& plan, std::size_t
     const auto of_layer = [&](const RecoveryPlan::Want& want) { return want.layer == layer; };
     if (std::ranges::any_of(plan.wants, of_layer)) stages.push_back({Kind::kGradients, layer});
   }
-  stages.push_back({plan.snapshot ? Kind::kSnapshot : Kind::kTold});
+  if (plan.snapshot) stages.push_back({Kind::kSnapshot});
   stages.push_back({Kind::kFinish});
   if (!plan.moves.empty()) stages.push_back({Kind::kDone});
   return stages;
@@ -70,7 +70,7 @@ std::vector<RecoveryStage> recovery_stages(const RecoveryPlan& plan, std::size_t
 
 std::uint64_t stage_bytes(const FleetJob& job, const RecoveryPlan& plan, RecoveryStage stage,
                           std::size_t from, std::size_t to) {
-  if (stage.kind == Kind::kTold || stage.kind == Kind::kDone) return 1;
+  if (stage.kind == Kind::kDone) return 1;
   std::uint64_t bytes = 0;
   if (stage.kind == Kind::kLogs && from == plan.log_donor && std::ranges::count(plan.without_log, to) != 0)
     bytes += (plan.resume.value - plan.base.value) * logged_bytes(job);
@@ -119,7 +119,6 @@ Result<Slices> Recovery::stage(RecoveryStage stage, std::span<const Slices> got)
       catch_up();
       finish();
       return Slices();
-    case Kind::kTold:
     case Kind::kDone: return Slices{Slice::of(std::string(layout_.members.size(), '\0'))};
   }
   CHECK(false, static_cast<int>(stage.kind));
@@ -132,7 +131,6 @@ Result<void> Recovery::take(RecoveryStage stage, std::span<const Slices> got) {
     case Kind::kCopies: return take_copies(got);
     case Kind::kGradients: return take_gradients(stage.layer, got);
     case Kind::kSnapshot:
-    case Kind::kTold:
     case Kind::kFinish: break;
     case Kind::kDone: CHECK(false, "nothing comes after it");
   }

@@ -12,10 +12,8 @@
 //    added. With both, lost units and columns are trained anew, layer by layer.
 // 4. kSnapshot, if pieces move. It gives each of them also to its new holder. Logs of the steps before would
 //    be wrong about the holders then.
-// 5. kTold, if no snapshot was made: each member has the decision. Until then each of them could also end its
-//    last step, without the decision (docs/protocols/membership.md, "The end of a run").
-// 6. kFinish: members that were behind apply the step that others have applied. The parts are put together.
-// 7. kDone, if pieces have moved. Only then may a member leave that gave its part away.
+// 5. kFinish: members that were behind apply the step that others have applied. The parts are put together.
+// 6. kDone, if pieces have moved. Only then may a member leave that gave its part away.
 //
 // A recovery may be given up at any time. Until it has finished it changes two things alone: a member that
 // was behind is so no more, and the log knows more. Thread rule: as for FleetLearner.
@@ -41,7 +39,7 @@
 namespace gossamer::sparse_engine {
 
 struct RecoveryStage {
-  enum class Kind { kLogs, kCopies, kGradients, kSnapshot, kTold, kFinish, kDone };
+  enum class Kind { kLogs, kCopies, kGradients, kSnapshot, kFinish, kDone };
   Kind kind;
   std::size_t layer = 0;  // of kGradients
 };
