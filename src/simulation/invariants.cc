@@ -43,7 +43,7 @@ void Invariants::applied(std::uint64_t thing, StepNumber step, Incarnation by) {
   mix(by.value);
   const StepNumber next(step.value + 1);
   applied_steps_ = std::max(applied_steps_, next);
-  if (counts(by)) reached_ = std::max(reached_, next);
+  if (!fenced_(by)) reached_ = std::max(reached_, next);
   if (const auto held = held_.find(by); held != held_.end()) held->second.things[thing] = next;
   Incarnation& before = applied_[{thing, step}];
   if (before.value != 0 && before != by && counts(before) && counts(by)) {

@@ -60,7 +60,7 @@ class Invariants {
   // A hash of everything seen.
   [[nodiscard]] std::uint64_t hash() const { return hash_; }
   [[nodiscard]] StepNumber committed_step() const { return committed_; }
-  // The most steps that any member has applied which counts. A run that went back counts from there.
+  // The most steps that any member has applied that is not fenced. A run that went back counts from there.
   [[nodiscard]] StepNumber applied_steps() const { return reached_; }
 
  private:
@@ -84,7 +84,7 @@ class Invariants {
   std::map<Incarnation, Held> held_;
   StepNumber committed_;
   StepNumber applied_steps_;  // by any member, at any time
-  StepNumber reached_;        // by those that count, since the run went on last
+  StepNumber reached_;        // by those that are not fenced, since the run went on last
   Epoch stored_;
 };
 
