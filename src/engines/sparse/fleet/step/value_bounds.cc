@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "engines/sparse/train/divergence.h"
+
 namespace gossamer::sparse_engine {
 namespace {
 
@@ -83,12 +85,9 @@ Error beyond_bounds(std::string_view what, float most) {
 }
 
 Error diverged(std::string_view what, float most) {
-  return {.kind = ErrorKind::kFailed,
-          .where = "a step",
-          .what = "the network has diverged",
-          .got = fmt::format("{} that is no number, or beyond the bound", what),
-          .expected = fmt::format("numbers up to {:.3g}", most),
-          .fix = "start a new run with a smaller train.lr, or without the huge values in the data"};
+  return network_diverged({.where = "a step",
+                           .got = fmt::format("{} that is no number, or beyond the bound", what),
+                           .expected = fmt::format("numbers up to {:.3g}", most)});
 }
 
 }  // namespace gossamer::sparse_engine
