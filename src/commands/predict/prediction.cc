@@ -13,6 +13,8 @@
 #include "commands/records/record_formats.h"
 #include "engines/sparse/model/model_file.h"
 #include "engines/sparse/predict/frequent_labels.h"
+#include "run/resume_command.h"
+#include "run/run_directory.h"
 
 namespace gossamer::commands {
 namespace {
@@ -42,6 +44,25 @@ Error none_seen(const std::string& path, const UnseenLabels& labels, const spars
           .expected = named ? fmt::format("labels such as {}", quote(model.label_names[0]))
                             : fmt::format("labels below {}", model.label_count.size()),
           .fix = "check that model and test records belong together"};
+}
+
+// A run that is not finished, or whose model is gone, is told how it gets one.
+Error no_model(host::Disk& disk, const std::string& directory) {
+  const run::RunPaths paths(directory);
+  Error error{.kind = ErrorKind::kFailed,
+              .where = directory,
+              .what = "there is no model in this directory",
+              .got = "no model/model.json",
+              .expected = "the directory of a finished run (train --out DIR), or its model/",
+              .fix = "check the path"};
+  const auto run = disk.exists(paths.config());
+  if (!run.ok() || !*run) return error;
+  const auto finished = disk.exists(paths.summary());
+  const bool gone = finished.ok() && *finished;
+  error.got = gone ? "a finished run whose model is gone" : "a run that has not finished";
+  error.fix = fmt::format("{}: {}", gone ? "write the model again" : "finish it",
+                          run::resume_command(disk, directory));
+  return error;
 }
 
 std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
@@ -128,14 +149,7 @@ Result<std::string> find_model(const run::NodeHost& host, const std::string& dir
     if (!there.ok()) return there.error();
     if (*there) return path;
   }
-  auto run = host.disk.exists(directory + "/run.toml");
-  const bool unfinished = run.ok() && *run;
-  return Error{.kind = ErrorKind::kFailed,
-               .where = directory,
-               .what = "there is no model in this directory",
-               .got = unfinished ? "a run that has not finished" : "no model/model.json",
-               .expected = "the directory of a finished run (train --out DIR), or its model/",
-               .fix = unfinished ? "finish it: gossamer train ... --resume" : "check the path"};
+  return no_model(host.disk, directory);
 }
 
 Result<sparse_engine::Model> open_model(const run::NodeHost& host, const std::string& directory) {

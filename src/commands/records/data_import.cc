@@ -181,6 +181,7 @@ Result<DataImportResult> import_data(const run::NodeHost& host, const DataImport
   if (!report.ok()) return report.error();
   (*out).keep();
   if (lacks_labels(*first, *report)) host.say("warning: " + no_labels(*first, &*report).message());
+  if (const std::string some = describe_unlabelled(*first, *report); !some.empty()) host.say(some);
   return DataImportResult{.report = *std::move(report), .path = records, .format = row.format};
 }
 

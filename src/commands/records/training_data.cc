@@ -18,11 +18,12 @@ namespace {
 
 using data::RecordFormat;
 
-// The beginning of the file, unpacked.
+constexpr std::size_t kEnough = std::size_t{1} << 16;
+
+// The beginning of the file, unpacked. Less than kEnough is all of it.
 Result<std::string> beginning(host::Disk& disk, const std::string& path) {
   auto source = data::open_bytes(disk, path);
   if (!source.ok()) return source.error();
-  constexpr std::size_t kEnough = std::size_t{1} << 16;
   std::string text(kEnough, '\0');
   auto got = (*source)->read(std::as_writable_bytes(std::span(text)));
   if (!got.ok()) return got.error();
@@ -35,6 +36,19 @@ std::string_view first_line(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+bool is_blank(std::string_view beginning_of_file) {
+  return first_line(beginning_of_file).empty() && beginning_of_file.size() < kEnough;
+}
+
+Error no_records(const std::string& path) {
+  return {.kind = ErrorKind::kBadData,
+          .where = path,
+          .what = "there is no record in the file",
+          .got = "an empty file, or blank lines",
+          .expected = "records of XMLC text or JSON lines",
+          .fix = "check that this is the right file"};
 }
 
 // The error for a file in which no line is a record. The first line tells what is wrong with the file.
@@ -141,6 +155,7 @@ Result<Source> find_source(host::Disk& disk, const std::string& path, std::optio
   if (disk.list(path).ok()) return no_records_in(path);
   const auto text = beginning(disk, path);
   if (!text.ok()) return text.error();
+  if (!wanted && is_blank(*text)) return no_records(path);
   const bool json = first_line(*text).starts_with("{");
   const RecordFormat format = wanted.value_or(json ? RecordFormat::kJsonlText : RecordFormat::kXmc);
   const RecordRow& row = row_of(format);
@@ -153,6 +168,17 @@ Result<Source> find_source(host::Disk& disk, const std::string& path, std::optio
 
 bool lacks_labels(const Source& source, const data::ReadReport& report) {
   return row_of(source.format).lines == nullptr && report.records > 0 && report.labelled == 0;
+}
+
+std::string describe_unlabelled(const Source& source, const data::ReadReport& report) {
+  const RecordRow& row = row_of(source.format);
+  if (row.lines != nullptr || report.labelled == 0 || report.labelled >= report.records) return {};
+  std::string text =
+      fmt::format("warning: {} of {} records have no label, and teach nothing",
+                  run::human_count(report.records - report.labelled), run::human_count(report.records));
+  if (row.jsonl && !report.other_keys.empty())
+    text += fmt::format("; beside 'labels' there are the keys {}", data::quoted_list(report.other_keys));
+  return text;
 }
 
 Error no_labels(const Source& source, const data::ReadReport* report) {

@@ -50,6 +50,9 @@ struct Source {
 // The error for a source in which no record has a label: it names the keys that are there instead. `report`
 // is that of the read; null for imported records.
 [[nodiscard]] Error no_labels(const Source& source, const data::ReadReport* report);
+// The warning that some records, but not all, have no label; empty where all have one. It names the keys that
+// are there beside.
+[[nodiscard]] std::string describe_unlabelled(const Source& source, const data::ReadReport& report);
 // Whether a record of the source can be without a label, but none has one.
 [[nodiscard]] bool lacks_labels(const Source& source, const data::ReadReport& report);
 

@@ -12,6 +12,8 @@
 #include <string>
 #include <utility>
 
+#include "engines/sparse/train/divergence.h"
+
 namespace gossamer::sparse_engine {
 namespace {
 
@@ -91,12 +93,7 @@ Error given_wrong(std::string got, std::string expected) {
 }
 
 Error has_diverged(std::string got, std::string expected) {
-  return {.kind = ErrorKind::kFailed,
-          .where = "a step",
-          .what = "the network has diverged",
-          .got = std::move(got),
-          .expected = std::move(expected),
-          .fix = "start a new run with a smaller train.lr, or without the huge values in the data"};
+  return network_diverged({.where = "a step", .got = std::move(got), .expected = std::move(expected)});
 }
 
 }  // namespace
