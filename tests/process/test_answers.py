@@ -96,6 +96,13 @@ class Predict(Answers):
         self.assertEqual(unknown, {**empty, "unknown_features": 3})
         self.assertIn("3 queries were blank", done.err)
 
+    # A byte order mark, with which some programs begin a file, is no part of the first query.
+    def test_byte_order_mark(self):
+        for query in ('{"text": "boots"}\n', "boots\n"):
+            plain = self.run_here("predict", "model", stdin=query)
+            marked = self.run_here("predict", "model", stdin="\ufeff" + query)
+            self.assertEqual((marked.status, marked.out), (0, plain.out), marked.err)
+
     # A query that is the name of a file is answered as a text, and remarked upon. "-" is standard input.
     def test_a_file_is_no_query(self):
         done = self.run_here("predict", "model", "train.jsonl", "boots")
