@@ -65,6 +65,12 @@ Error no_model(host::Disk& disk, const std::string& directory) {
   return error;
 }
 
+// Whether a query says nothing that the model knows. A feature of value 0 weighs as much as one that is left
+// out.
+bool says_nothing(const data::SparseRow& row) {
+  return std::ranges::all_of(row.value, [](float value) { return value == 0; });
+}
+
 std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
 
 }  // namespace
@@ -199,14 +205,14 @@ std::string PredictSession::render(std::span<const sparse_engine::Scored> ranked
   }
   json += ']';
   if (unknown_[query] > 0) json += fmt::format(",\"unknown_features\":{}", unknown_[query]);
-  if (block_.rows().row(query).index.empty()) json += ",\"nothing_known\":true";
+  if (says_nothing(block_.rows().row(query))) json += ",\"nothing_known\":true";
   return json + "}";
 }
 
 Result<void> PredictSession::read(const Query& query) {
   if (auto read = parser_.add(query.text, query.place, block_); !read.ok()) return read;
   unknown_.push_back(parser_.unknown_of_last());
-  if (block_.rows().row(block_.size() - 1).index.empty()) ++nothing_known_;
+  if (says_nothing(block_.rows().row(block_.size() - 1))) ++nothing_known_;
   return {};
 }
 

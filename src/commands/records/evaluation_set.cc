@@ -155,7 +155,7 @@ Result<void> read_test_file(const run::NodeHost& host, const TestSet& test, Test
     progress.update({.done = now.records, .total = 0, .unit = "records", .detail = {}});
     return {};
   };
-  auto source = data::open_bytes(host.disk, test.source.path);
+  auto source = open_source(host.disk, test.source);
   if (!source.ok()) return source.error();
   auto report = row_of(test.source.format).test(**source, options, blocks);
   if (!report.ok()) {
