@@ -279,11 +279,12 @@ ChaosReport Run::run() {
   Invariants& invariants = fleet_.invariants();
   Instant end = last_fault_end_ + options_.calm;
   bool abandoned = false;
+  std::uint64_t times = 0;  // no more than there were faults: else members end by themselves
   bool comes = false;
   bool waited = false;
   while (timeline.now() < end && !invariants.violation()) {
     const bool before = std::exchange(abandoned, fleet_.abandoned());
-    if (abandoned && !before) end = end + Fleet::kAbandoned;
+    if (abandoned && !before && ++times <= fleet_.faults_injected()) end = end + Fleet::kAbandoned;
     if (const Instant late{end.ns - options_.calm.ns / 3}; timeline.now() < late) {
       steps_in_calm_ = steps();
       committed_in_calm_ = invariants.committed_step();

@@ -60,7 +60,7 @@ class Invariants {
   // A hash of everything seen.
   [[nodiscard]] std::uint64_t hash() const { return hash_; }
   [[nodiscard]] StepNumber committed_step() const { return committed_; }
-  // The most steps that any member has applied that is not fenced. A run that went back counts from there.
+  // The most steps that a member has applied while it was not fenced. A run that went back counts from there.
   [[nodiscard]] StepNumber applied_steps() const { return reached_; }
 
  private:

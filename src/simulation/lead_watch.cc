@@ -65,7 +65,9 @@ void LeadWatch::take_up(Life& life, const membership::Beat& beat, bool serves, I
   }
   life.hears = std::move(hears);
   life.quiet.clear();
-  for (const std::uint64_t one : beat.quiet()) life.quiet.emplace(one);
+  for (const std::uint64_t one : beat.quiet()) {
+    if (serves) life.quiet.emplace(one);
+  }
   // Work on which members rest counts only if the member knows that they are to rest.
   if (beat.work_ms() > life.work_ms && Epoch(beat.epoch()) >= durable_.begun()) life.worked = now;
   life.work_ms = beat.work_ms();

@@ -159,6 +159,20 @@ TEST_F(ChangesAtTheEnd, ADeathThatNobodyAnswers) {
   EXPECT_TRUE(changes_.take_stop_end(at(1960)));
 }
 
+// Claim: of the time in which a run ends, the last minute is for saving. So members in a change are told
+// before.
+TEST_F(ChangesAtTheEnd, ThereIsTimeToSave) {
+  serve(2);
+  changes_.stop("enough", at(100));
+  fence(11, Changes::Fenced::kInView, at(1500));
+  changes_.tick(at(1899));
+  EXPECT_EQ(changes_.phase(), Phase::kFreezing);
+  changes_.tick(at(1900));
+  EXPECT_EQ(changes_.phase(), Phase::kStopping);
+  EXPECT_FALSE(changes_.take_stop_end(at(1959)));
+  EXPECT_TRUE(changes_.take_stop_end(at(1960)));
+}
+
 // Claim: nobody begins to serve in a run that is told to end: neither while the end waits for a member that
 // is not heard, nor in the change after a death at the end. A node that is ready does not change the view.
 TEST_F(ChangesAtTheEnd, NobodyBeginsToServeAtTheEnd) {

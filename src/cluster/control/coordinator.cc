@@ -411,7 +411,7 @@ void Coordinator::tick(Instant now) {
   changes_.tick(now);
   const RestClock::Hearing hearing{
       .hears = [&](NodeId node) { return Watch::is_heard(run_.members.at(node), now); },
-      .cut_off = watch_.hears_no_holder(now)};
+      .cut_off = [&] { return watch_.alone_since(now).has_value() || watch_.hears_no_holder(now); }};
   const std::set<NodeId> restless = changes_.take_restless(hearing, now);
   fence_all({restless.begin(), restless.end()}, kRestless, now);
   fence_contradicting(now);

@@ -6,8 +6,8 @@
 // - It begins anew when the member's link does, and when the member first says that it knows the request.
 // - It begins anew with each sign of work: the CPU time of the engine's work has grown.
 // - It begins anew when a silent member is heard again, and when a member that was heard falls silent.
-// - A silence does not count while no member elsewhere is heard that holds something: this process itself may
-//   be cut off.
+// - A silence does not count while no member elsewhere is heard, or none that holds something: this process
+//   itself may be cut off.
 //
 // A member could stretch its time for ever by such words. So it is late kMostTimes times the time after the
 // request, or after its last silence, if it has not worked. `patience` after that it is given up, whatever it
@@ -54,7 +54,8 @@ class RestClock {
   // What this process hears of its members.
   struct Hearing {
     std::function<bool(NodeId)> hears;
-    bool cut_off = false;  // none elsewhere that holds something is heard, so that a silence says nothing
+    // Nobody elsewhere is heard, or none that holds something, so that a silence says nothing.
+    std::function<bool()> cut_off = {};  // empty: it is not
   };
   struct Late {
     std::set<NodeId> nodes = {};     // they had their time

@@ -26,6 +26,8 @@ class RunEnd {
   // From when members are told first, however often they are told again: time to leave, for one change of the
   // view as above, and to leave after it.
   static constexpr Duration kEndsWithin{1'860'000'000'000};
+  // The last minute is for saving: members that wait for a change are told before it.
+  static constexpr Duration kSaveTime{60'000'000'000};
 
   // The run ends because the engine cannot go on.
   void fail(Error error) { failure_ = std::move(error); }
@@ -34,7 +36,8 @@ class RunEnd {
   // The run is to end with the change of the view. Members that were told before are told again.
   void wait(const std::string& reason, Instant now) {
     reason_ = reason;
-    waits_until_ = in_time(now + kWaits);
+    waits_until_ = now + kWaits;
+    if (ends_by_) waits_until_ = std::min(*waits_until_, Instant{ends_by_->ns - kSaveTime.ns});
     leave_until_ = ends_by_;
   }
   // Members are told.

@@ -7,22 +7,19 @@
 namespace gossamer::commands {
 namespace {
 
-// Steps of which some members have told; the oldest are forgotten.
+// Steps of which some members have told; the oldest are forgotten. A member that was away for an hour has
+// told of fewer.
 constexpr std::size_t kMostPartial = 1'000'000;
 
 }  // namespace
 
 void StepTally::add(NodeId from, const engine::MemberStep& step) {
-  Sender& sender = senders_[from];
-  add_sent(sender, step.sent);
+  add_sent(senders_[from], step.sent);
   if (step.step < next_ && !passed_over(step.step)) return;
-  if (step.rank >= step.members || sender.ahead >= kMostAhead) return;
-  const auto place =
-      told_.try_emplace({step.step, step.epoch}, Told{.shares = {}, .members = step.members}).first;
-  Told& told = place->second;
-  if (told.members != step.members) return;
-  if (told.shares.insert_or_assign(from, Told::Share{.rank = step.rank, .loss = step.loss}).second)
-    ++sender.ahead;
+  Told& told = told_[{step.step, step.epoch}];
+  if (told.members == 0) told.members = step.members;
+  if (told.members != step.members || step.rank >= step.members) return;
+  told.shares[from] = {.rank = step.rank, .loss = step.loss};
   if (told.shares.size() < told.members) return;
   // The sum in the order of ranks is the same for every run of the same steps.
   std::map<std::size_t, double> losses;
@@ -30,19 +27,12 @@ void StepTally::add(NodeId from, const engine::MemberStep& step) {
   if (losses.size() < told.members) return;
   double sum = 0;
   for (const auto& [rank, loss] : losses) sum += loss;
-  forget(place, std::next(place));
+  told_.erase({step.step, step.epoch});
   if (step.step >= next_) {
     whole_[step.step] = sum;
   } else {
     late_ = std::min(late_.value_or(step.step), step.step);
   }
-}
-
-void StepTally::forget(ToldSteps::iterator begin, ToldSteps::iterator end) {
-  for (auto one = begin; one != end; ++one) {
-    for (const auto& [node, share] : one->second.shares) --senders_.at(node).ahead;
-  }
-  told_.erase(begin, end);
 }
 
 bool StepTally::passed_over(StepNumber step) const {
@@ -62,9 +52,9 @@ std::vector<StepLoss> StepTally::take(std::optional<StepNumber> limit) {
     if (next_ < step) gaps_[next_] = step;
     next_ = StepNumber(step.value + 1);
     // Another epoch may have told of it in part.
-    forget(told_.lower_bound({step, Epoch()}), told_.lower_bound({next_, Epoch()}));
+    told_.erase(told_.lower_bound({step, Epoch()}), told_.lower_bound({next_, Epoch()}));
   }
-  while (told_.size() > kMostPartial) forget(told_.begin(), std::next(told_.begin()));
+  while (told_.size() > kMostPartial) told_.erase(told_.begin());
   return steps;
 }
 

@@ -28,14 +28,8 @@ struct StepLoss {
 
 // A step counts once all members that did it have told of it. A step that was done again counts once. Reports
 // that cannot be, or that contradict earlier ones, count for nothing.
-//
-// Memory: about 230 bytes for each step that some members have told of, and others have not.
 class StepTally {
  public:
-  // What one member may tell of before the others do; more counts for nothing. The coordinator may have been
-  // away for a minute of 1,500 steps a second, and one member's reports come before those of the others.
-  static constexpr std::size_t kMostAhead = 150'000;
-
   // The run goes on at step `start`.
   explicit StepTally(StepNumber start = {}) : next_(start) {}
 
@@ -71,20 +65,17 @@ class StepTally {
     engine::SentBytes before;  // bytes of earlier lives
     engine::SentBytes life;
     std::uint64_t steps = 0;
-    std::size_t ahead = 0;  // its shares in told_
   };
-  using ToldSteps = std::map<std::pair<StepNumber, Epoch>, Told>;
 
-  void forget(ToldSteps::iterator begin, ToldSteps::iterator end);
   static void add_sent(Sender& sender, const engine::SentBytes& sent);
   // Whether it is one of those that take() has passed over.
   [[nodiscard]] bool passed_over(StepNumber step) const;
 
   std::map<NodeId, Sender> senders_;
-  ToldSteps told_;                         // told, but not by all members yet
-  std::map<StepNumber, double> whole_;     // not given out yet
-  StepNumber next_;                        // all steps before it are given out, or passed over
-  std::map<StepNumber, StepNumber> gaps_;  // passed over: from the first to the one behind
+  std::map<std::pair<StepNumber, Epoch>, Told> told_;  // told, but not by all members yet
+  std::map<StepNumber, double> whole_;                 // not given out yet
+  StepNumber next_;                                    // all steps before it are given out, or passed over
+  std::map<StepNumber, StepNumber> gaps_;              // passed over: from the first to the one behind
   std::optional<StepNumber> late_;
 };
 

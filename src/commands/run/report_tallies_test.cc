@@ -103,17 +103,6 @@ TEST_F(StepTallyTest, NobodyTellsForOthers) {
   EXPECT_EQ(take(), "");
 }
 
-// Claim: what one member tells ahead of the others is bounded, so inventions cost little memory. They do not
-// keep others from telling of the same steps. Shares of steps that are whole count no more.
-TEST_F(StepTallyTest, NobodyIsFarAhead) {
-  const std::uint64_t most = StepTally::kMostAhead;
-  for (std::uint64_t at = 0; at < most + 2; ++at) tell(2, step(1, at, 0, 2, 0.1));
-  for (const std::uint64_t at : {most - 1, most, most + 1}) tell(3, step(1, at, 1, 2, 0.1));
-  EXPECT_EQ(take(), std::to_string(most - 1) + ":2 ");
-  tell(2, step(1, most, 0, 2, 0.1));
-  EXPECT_EQ(take(), std::to_string(most) + ":2 ") << "one is whole, so there is room for another";
-}
-
 // A run that goes on at a step knows no earlier one.
 TEST(StepTally, BeginsWhereTheRunGoesOn) {
   StepTally tally(StepNumber(5));

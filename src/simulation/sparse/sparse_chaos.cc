@@ -165,7 +165,8 @@ void Run::judge_weights() {
   if (const auto what = fleet_.other_last_step(alone)) broke(*what);
   const double most = options_.most_error > 0 ? options_.most_error : most_error_of(shape_.problem.codec);
   // NaN is further away than any limit.
-  const bool sane = report_.relative_weight_error <= kMostTimesRounding * most;
+  const bool exact = shape_.problem.codec == net::Codec::kF32 && options_.most_error == 0;
+  const bool sane = exact && report_.relative_weight_error <= kMostTimesRounding * most;
   if (!(report_.relative_weight_error <= most) &&
       (!sane || !rounding_takes(alone, report_.relative_weight_error))) {
     return broke(
@@ -261,6 +262,7 @@ SparseChaosReport Run::run() {
   const Instant last_end = begin();
   Instant end = last_end + options_.calm;
   bool abandoned = false;
+  std::uint64_t times = 0;  // no more than there were faults: else members end by themselves
   // The run need not stand idle until then.
   const auto over = [&] {
     return fleet_->failure() || (fleet_->timeline().now() >= last_end && !unfinished());
@@ -268,7 +270,7 @@ SparseChaosReport Run::run() {
   while (fleet_->timeline().now() < end && !over()) {
     fleet_->run_for(0.01);
     const bool before = std::exchange(abandoned, fleet_->abandoned());
-    if (abandoned && !before) end = end + Fleet::kAbandoned;
+    if (abandoned && !before && ++times <= fleet_->faults_injected()) end = end + Fleet::kAbandoned;
   }
   judge();
   return told();
