@@ -208,7 +208,7 @@ TEST_F(ChangesAtTheEnd, TrialsAreNotCarriedOut) {
   one_of_two_rests();
   const std::size_t before = around_.workload.carried_out.size();
   around_.workload.needed = NodeId(11);
-  around_.workload.bytes_of_a_loss = "who held what";
+  around_.workload.bytes_of_a_loss = "the holders";
   EXPECT_TRUE(changes_.take_restless({[](NodeId) { return true; }}, at(100)).empty());
   EXPECT_EQ(around_.workload.carried_out.size(), before);
   changes_.stop("enough", at(100));
@@ -222,7 +222,7 @@ TEST_F(ChangesAtTheEnd, TrialsAreNotCarriedOut) {
 TEST_F(ChangesAtTheEnd, ALossIsCarriedOut) {
   one_of_two_rests();
   around_.workload.needed = NodeId(11);
-  around_.workload.bytes_of_a_loss = "who held what";
+  around_.workload.bytes_of_a_loss = "the holders";
   fence(11, Changes::Fenced::kInView);
   EXPECT_TRUE(rest(around_.run.members.at(NodeId(10))));
   ASSERT_FALSE(around_.workload.carried_out.empty());

@@ -105,7 +105,7 @@ TEST_F(DeathAtTheEnd, GoesOnHalfWay) {
   for (std::size_t written = 1; written <= changes->size(); ++written) {
     SCOPED_TRACE(written);
     kept_ = before;
-    keep({changes->begin(), changes->begin() + static_cast<std::ptrdiff_t>(written)});
+    keep({changes->begin(), changes->begin() + static_cast<std::ptrdiff_t>(written)}, kept_);
     lead_again();
     EXPECT_EQ(coordinator_->phase(), Coordinator::Phase::kFreezing);
     for (const net::PeerId peer : {members_[0], members_[1]})

@@ -15,6 +15,7 @@
 #include "cluster/control/member_links.h"
 #include "cluster/control/test_hello.h"
 #include "cluster/control/test_leadership.h"
+#include "cluster/control/test_store_rows.h"
 #include "net/link/test_counting_network.h"
 
 namespace gossamer::cluster {
@@ -66,7 +67,7 @@ class ExpellingTest : public ::testing::Test {
   void lead(Records records) {
     auto changes = begin_lead(records, {.run = "run", .batch = 1});
     ASSERT_TRUE(changes.ok());
-    keep(*changes);
+    keep(*changes, kept_);
     CoordinatorOptions options;
     options.run = "run";
     options.generation = Generation(1);
@@ -83,18 +84,9 @@ class ExpellingTest : public ::testing::Test {
     lead(*std::move(records));
   }
 
-  void keep(const std::vector<host::Change>& changes) {
-    for (const host::Change& change : changes) {
-      if (change.value) {
-        kept_[change.key] = *change.value;
-      } else {
-        kept_.erase(change.key);
-      }
-    }
-  }
   void store() {
     while (const auto changes = coordinator_->next_commit()) {
-      keep(*changes);
+      keep(*changes, kept_);
       coordinator_->committed(now_);
     }
   }
@@ -143,7 +135,7 @@ class ExpellingTest : public ::testing::Test {
 
   Instant now_;
   TestWorkload workload_;
-  std::map<std::string, std::string> kept_;
+  StoreRows kept_;
   std::optional<Guest> guest_;
   std::optional<Coordinator> coordinator_;
 };

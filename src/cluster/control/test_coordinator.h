@@ -18,6 +18,7 @@
 #include "cluster/control/control_message.h"
 #include "cluster/control/coordinator.h"
 #include "cluster/control/test_nobody.h"
+#include "cluster/control/test_store_rows.h"
 
 namespace gossamer::cluster {
 
@@ -70,7 +71,7 @@ class CoordinatorTest : public ::testing::Test {
   void lead(Records records) {
     auto changes = begin_lead(records, {.run = "run", .batch = 1});
     CHECK(changes.ok());
-    keep(*changes);
+    keep(*changes, kept_);
     Coordinator::Options options;
     options.run = "run";
     options.generation = Generation(1);
@@ -194,17 +195,8 @@ class CoordinatorTest : public ::testing::Test {
   }
   void store() {
     while (const auto changes = coordinator_->next_commit()) {
-      keep(*changes);
+      keep(*changes, kept_);
       coordinator_->committed(now_);
-    }
-  }
-  void keep(const std::vector<host::Change>& changes) {
-    for (const host::Change& change : changes) {
-      if (change.value) {
-        kept_[change.key] = *change.value;
-      } else {
-        kept_.erase(change.key);
-      }
     }
   }
 
@@ -212,7 +204,7 @@ class CoordinatorTest : public ::testing::Test {
   Nobody nobody_;
   EqualThings workload_;
   Said said_;
-  std::map<std::string, std::string> kept_;  // what the store has
+  StoreRows kept_;  // what the store has
   net::Links links_;
   std::optional<Coordinator> coordinator_;
 };

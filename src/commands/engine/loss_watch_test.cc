@@ -33,7 +33,7 @@ TEST(LossWatch, NotesWhatIsInstalled) {
   EXPECT_FALSE(watch.lost().has_value());
   watch.installed({.failure = Error{.what = "too many parts"}});
   EXPECT_FALSE(watch.lost().has_value());
-  watch.installed({.bytes = "who holds what"});
+  watch.installed({.bytes = "the holders"});
   EXPECT_FALSE(watch.lost().has_value());
   watch.installed(watch.decide(rest));
   ASSERT_TRUE(watch.lost().has_value());
