@@ -260,6 +260,7 @@ Result<ExitStatus> lead_training(Context& context, const CoordinatorFlags& flags
   const auto result = commands::run_training((*machine).host(), chosen->engine, request);
   if (!result.ok()) return result.error();
   if (result->stopped) return signals.stop_requested() ? 128 + signals.signal_number() : 0;
+  if (flags.common.quiet && !result->figures.empty()) context.output.line(result->figures);
   context.output.line(model_line(chosen->engine, request.directory));
   return 0;
 }

@@ -70,7 +70,7 @@ std::vector<std::string> kinds_with(const commands::EngineList& engines, std::st
 
 // Refuses flags that would do nothing for this kind of data.
 Result<void> check_flags(const commands::EngineList& engines, const Parser& parser, const std::string& kind) {
-  for (const std::string flag : {"--skip-bad", "--test", "--keep", "--plain"}) {
+  for (const std::string flag : {"--skip-bad", "--as-is", "--test", "--keep", "--plain"}) {
     const std::vector<std::string> able = kinds_with(engines, flag);
     if (!parser.given(flag) || std::ranges::find(able, kind) != able.end()) continue;
     return Error{.kind = ErrorKind::kUsage,
@@ -112,6 +112,8 @@ Parser make_import_parser(Context& context, const Command& self, ImportFlags& fl
       .required()
       .type_name("DIR");
   parser.add_option("--skip-bad", flags.skip_bad, "leave out up to N bad lines; default 0").type_name("N");
+  parser.add_flag("--as-is", wanted.as_is,
+                  "sessions, text: take lines that look like CSV or another format as they are");
   parser.add_option("--test", flags.held_out, "dictionary: definitions to hold out for testing; default 5000")
       .type_name("N");
   parser

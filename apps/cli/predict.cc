@@ -148,7 +148,7 @@ Command predict_command() {
               "\"nothing_known\" says that nothing of it is known.\n\n"
               "Example:\n  gossamer predict runs/dictionary \"the meat of a deer\" --top 3\n"
               "  gossamer predict runs/shop \"shoes socks laces\"\n"
-              "  cut -d' ' -f2- test.txt | gossamer predict runs/first > answers.jsonl",
+              "  tail -n +2 test.txt | gossamer predict runs/first > answers.jsonl",
           .run = run_predict};
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "apps/cli/answering.h"
@@ -21,6 +22,7 @@
 #include "host/posix/signals.h"
 #include "node/places.h"
 #include "run/lead_file.h"
+#include "run/run_directory.h"
 
 namespace gossamer::cli {
 namespace {
@@ -150,7 +152,13 @@ Result<ExitStatus> train(Context& context, const TrainFlags& flags, const comman
     if (!wanted.ok()) return wanted.error();
     nodes = *wanted;
   }
-  auto machine = Machine::create(context, flags.common);
+  CommonFlags common = flags.common;
+  if (flags.resume && common.threads.empty()) {
+    // As before, so that the model is the same to the last bit.
+    if (const auto threads = run::threads_of_run(context.disk, flags.out))
+      common.threads = std::to_string(*threads);
+  }
+  auto machine = Machine::create(context, common);
   if (!machine.ok()) return machine.error();
   const run::NodeHost host = (*machine).host();
   commands::RunRequest request{.directory = flags.out,
@@ -173,6 +181,7 @@ Result<ExitStatus> train(Context& context, const TrainFlags& flags, const comman
   if (flags.common.json) {
     context.output.line((*result).summary);
   } else {
+    if (flags.common.quiet && !result->figures.empty()) context.output.line(result->figures);
     context.output.line(model_line(chosen.engine, request.directory));
   }
   return 0;

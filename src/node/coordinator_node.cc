@@ -119,28 +119,29 @@ Result<std::unique_ptr<CoordinatorNode>> CoordinatorNode::start(const run::NodeH
   return node;
 }
 
-Result<void> CoordinatorNode::choose_addresses() {
-  std::string name = options_.advertise;
-  if (options_.listen) {
-    const auto bulk = bulk_endpoint(*options_.listen);
+Result<RunAddress> chosen_address(host::Disk& disk, const CoordinatorOptions& options) {
+  RunAddress own;
+  std::string name = options.advertise;
+  if (options.listen) {
+    const auto bulk = bulk_endpoint(*options.listen);
     if (!bulk.ok()) return bulk.error();
-    own_.control = options_.listen;
-    own_.bulk = *bulk;
+    own.control = options.listen;
+    own.bulk = *bulk;
   } else {
-    const auto before = load_address(host_.disk, options_.directory);
+    const auto before = load_address(disk, options.directory);
     if (!before.ok() || !(*before).control || !(*before).bulk) {
       return Error{.kind = ErrorKind::kUsage,
                    .where = "--listen",
                    .what = "where to listen is not known",
-                   .got = "no address of an earlier start in " + options_.directory,
+                   .got = "no address of an earlier start in " + options.directory,
                    .expected = "HOST:PORT",
                    .fix = "add --listen HOST:PORT"};
     }
-    own_.control = (*before).control;
-    own_.bulk = (*before).bulk;
+    own.control = (*before).control;
+    own.bulk = (*before).bulk;
     if (name.empty()) name = (*before).coordinator.host;
   }
-  const host::Endpoint& control = *own_.control;
+  const host::Endpoint& control = *own.control;
   if (is_wildcard(control.host) && name.empty()) {
     return Error{.kind = ErrorKind::kUsage,
                  .where = "--listen",
@@ -149,14 +150,16 @@ Result<void> CoordinatorNode::choose_addresses() {
                  .expected = "an address or name of this machine",
                  .fix = "add --advertise NAME, how nodes reach this machine"};
   }
-  own_.coordinator.host = name.empty() ? control.host : name;
-  own_.others = options_.standbys;
-  return {};
+  own.coordinator.host = name.empty() ? control.host : name;
+  own.others = options.standbys;
+  return own;
 }
 
 Result<void> CoordinatorNode::prepare() {
   const std::string& directory = options_.directory;
-  if (auto chosen = choose_addresses(); !chosen.ok()) return chosen;
+  auto chosen = chosen_address(host_.disk, options_);
+  if (!chosen.ok()) return chosen.error();
+  own_ = *std::move(chosen);
   const auto known = has_membership(host_.disk, directory);
   if (!known.ok()) return known.error();
   if (*known && !options_.resume) {

@@ -37,6 +37,10 @@
 
 namespace gossamer::node {
 
+// Where a coordinator with these options would listen, and be reached. kUsage where that is not known. It
+// changes nothing.
+[[nodiscard]] Result<RunAddress> chosen_address(host::Disk& disk, const CoordinatorOptions& options);
+
 class CoordinatorNode {
  public:
   // Starts to listen. kUsage for a directory that holds something else, or that holds a run
@@ -74,7 +78,6 @@ class CoordinatorNode {
  private:
   CoordinatorNode(const run::NodeHost& host, CoordinatorOptions options, cluster::Workload& workload);
 
-  [[nodiscard]] Result<void> choose_addresses();
   [[nodiscard]] Result<void> prepare();
   [[nodiscard]] Result<std::unique_ptr<host::Store>> open_store() const;
   [[nodiscard]] Result<void> listen();

@@ -11,6 +11,7 @@
 #include "host/api/files.h"
 #include "json/read_json.h"
 #include "node/admission/credentials.h"
+#include "run/run_directory.h"
 
 namespace gossamer::node {
 namespace {
@@ -156,7 +157,7 @@ Result<RunAddress> load_address(host::Disk& disk, const std::string& directory) 
   return address;
 }
 
-std::string lead_directory(const std::string& run) { return run + "/nodes/coordinator"; }
+std::string lead_directory(const std::string& run) { return run::RunPaths(run).lead(); }
 
 std::string coordinator_directory(host::Disk& disk, const std::string& directory) {
   const std::string inner = lead_directory(directory);

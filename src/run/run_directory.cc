@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "host/api/durable_directories.h"
@@ -24,6 +25,20 @@ Error usage(std::string where, std::string what) {
 bool is_trace(const std::string& name) { return name == ".lock" || name == "run.toml.tmp"; }
 
 constexpr std::string_view kRunLine = "# run ";
+constexpr std::string_view kThreadsLine = "# threads ";
+
+// The second line of a run.toml says them, in a comment: they are no key, and shape only the last bits.
+std::optional<int> threads_in(std::string_view text) {
+  const std::size_t second = text.find('\n');
+  if (!is_training_config(text) || second == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(second + 1);
+  if (!text.starts_with(kThreadsLine)) return std::nullopt;
+  text.remove_prefix(kThreadsLine.size());
+  int threads = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
+  const bool whole_line = end != text.data() + text.size() && *end == '\n';
+  return error == std::errc() && whole_line && threads > 0 ? std::optional(threads) : std::nullopt;
+}
 
 // The config of a run.toml. The engine is looked at first: its keys are not those of another.
 Result<Values> read_config(const OpenRun& wanted, std::string_view text, const std::string& path) {
@@ -72,6 +87,11 @@ Error not_empty(const std::string& directory, bool is_run) {
 std::string run_id_of(std::string_view text) {
   if (!is_training_config(text)) return "unknown";
   return std::string(text.substr(kRunLine.size(), text.find('\n') - kRunLine.size()));
+}
+
+std::optional<int> threads_of_run(host::Disk& disk, const std::string& directory) {
+  const auto text = host::read_text(disk, RunPaths(directory).config());
+  return text.ok() ? threads_in(*text) : std::nullopt;
 }
 
 bool is_training_config(std::string_view text) { return text.starts_with(kRunLine); }
@@ -126,6 +146,7 @@ Result<RunDirectory> RunDirectory::open(host::Disk& disk, const OpenRun& wanted)
   if (!config.ok()) return config.error();
   run.config_ = *std::move(config);
   run.run_id_ = run_id_of(*text);
+  run.threads_before_ = threads_in(*text);
   if (auto same = check_same(run.config_, wanted.settings, run.paths_.config()); !same.ok())
     return same.error();
   auto finished = disk.exists(run.paths_.summary());
@@ -140,8 +161,9 @@ Result<RunDirectory> RunDirectory::open(host::Disk& disk, const OpenRun& wanted)
 
 Result<void> RunDirectory::write_config(const Values& config) {
   config_ = config;
-  const std::string text =
-      fmt::format("{}{}\n{}{}", kRunLine, run_id_, engine_line(engine_), settings::to_toml(config));
+  const std::string threads = threads_ > 0 ? fmt::format("{}{}\n", kThreadsLine, threads_) : std::string();
+  const std::string text = fmt::format("{}{}\n{}{}{}", kRunLine, run_id_, threads, engine_line(engine_),
+                                       settings::to_toml(config));
   return host::replace_file(disk_, paths_.config(), text);
 }
 

@@ -31,6 +31,8 @@ struct RunPaths {
   [[nodiscard]] std::string metrics() const { return root + "/metrics.jsonl"; }
   [[nodiscard]] std::string events() const { return root + "/events.jsonl"; }
   [[nodiscard]] std::string checkpoints() const { return root + "/checkpoints"; }
+  // The process that leads members has it: lead.toml, and what it keeps for them.
+  [[nodiscard]] std::string lead() const { return root + "/nodes/coordinator"; }
   [[nodiscard]] std::string parts() const { return root + "/nodes/parts"; }
   [[nodiscard]] std::string reports() const { return root + "/nodes/reports"; }
   [[nodiscard]] std::string cache() const { return root + "/cache"; }
@@ -49,10 +51,14 @@ struct OpenRun {
   settings::Values config;
   std::vector<settings::KeySetting> settings;
   std::string run_id;  // of a new run: letters and digits
+  int threads = 0;     // of this process; 0: the run does not keep them
 };
 
 // The run id of a run.toml, of which `text` has at least the first line; "unknown" where it names none.
 [[nodiscard]] std::string run_id_of(std::string_view text);
+// The threads with which the run in a directory was done last. Nothing: no run, or one that has not kept
+// them.
+[[nodiscard]] std::optional<int> threads_of_run(host::Disk& disk, const std::string& directory);
 // Whether a run.toml is that of a RunDirectory.
 [[nodiscard]] bool is_training_config(std::string_view text);
 // The engine of the training run in a directory. Nothing: there is none. `unnamed`: as in RunEngine. kUsage
@@ -78,6 +84,8 @@ class RunDirectory {
   [[nodiscard]] bool is_new() const { return fresh_; }
   [[nodiscard]] const settings::Values& config() const { return config_; }
   [[nodiscard]] const std::string& run_id() const { return run_id_; }
+  // The threads of the process before this one; nothing where it kept none.
+  [[nodiscard]] std::optional<int> threads_before() const { return threads_before_; }
   // The summary of a finished run.
   [[nodiscard]] const std::optional<std::string>& finished_summary() const { return summary_; }
 
@@ -88,11 +96,17 @@ class RunDirectory {
 
  private:
   RunDirectory(host::Disk& disk, const OpenRun& wanted)
-      : disk_(disk), paths_(wanted.directory), engine_(wanted.engine), config_(wanted.config) {}
+      : disk_(disk),
+        paths_(wanted.directory),
+        engine_(wanted.engine),
+        threads_(wanted.threads),
+        config_(wanted.config) {}
 
   host::Disk& disk_;
   RunPaths paths_;
   RunEngine engine_;
+  int threads_;
+  std::optional<int> threads_before_;
   std::unique_ptr<host::DirectoryLock> lock_;
   settings::Values config_;
   std::string run_id_;

@@ -63,6 +63,34 @@ TEST(RunDirectory, StartsInMissingOrEmpty) {
   }
 }
 
+// Claim: a run keeps the threads of its last process, also when its config is written again. A run that keeps
+// none, such as one of an older version, tells none.
+TEST(RunDirectory, KeepsItsThreads) {
+  host::SimDisk disk;
+  OpenRun wanted{.directory = "runs/x",
+                 .resume = Continue::kResume,
+                 .engine = {.name = "first", .unnamed = "first"},
+                 .config = keys().defaults(),
+                 .settings = {},
+                 .run_id = "ab12"};
+  EXPECT_FALSE(threads_of_run(disk, "runs/x").has_value());
+  ASSERT_TRUE(RunDirectory::open(disk, wanted).ok());
+  EXPECT_FALSE(threads_of_run(disk, "runs/x").has_value());
+  wanted.threads = 3;
+  {
+    auto run = RunDirectory::open(disk, wanted);
+    ASSERT_TRUE(run.ok()) << run.error().message();
+    EXPECT_FALSE(run->threads_before().has_value());
+    ASSERT_TRUE(run->write_config(keys().defaults()).ok());
+  }
+  EXPECT_EQ(threads_of_run(disk, "runs/x"), 3);
+  wanted.threads = 5;
+  const auto again = RunDirectory::open(disk, wanted);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->threads_before(), 3);
+  EXPECT_EQ(again->run_id(), "ab12");
+}
+
 // A directory that holds anything is refused without --resume and stays as it is. With
 // --resume only a run is accepted.
 TEST(RunDirectory, RefusesWhatIsNotEmpty) {

@@ -412,11 +412,13 @@ bool Fleet::somebody_comes() const {
 }
 
 Calm Fleet::calm() {
+  const SimCoordinator* const leads = leading();
   // A change that was decided counts, though the store may not have it yet.
   const Epoch decided = leader() == nullptr ? Epoch() : leader()->view().epoch();
   const auto* const probes = options_.probes;
   return {.at = timeline_.now(),
           .generation = medium_.generation(),
+          .led_since = leads == nullptr ? timeline_.now() : leads->led_since(),
           .epoch = std::max(decided, durable_.begun()),
           .fenced = durable_.lives_fenced(),
           .lives = lives(),

@@ -11,6 +11,8 @@ namespace {
 // Ten beats a second, on clocks that run slightly wrong; one more may have been under way.
 constexpr double kBeatsPerSecond = 10;
 constexpr double kClockError = 0.03;
+// Members come back to a new lead one after another. It asks about those that have not come yet.
+constexpr Duration kAllComeBack{10'000'000'000};
 
 }  // namespace
 
@@ -18,6 +20,7 @@ std::optional<std::string> disturbance(const Calm& before, const Calm& after) {
   const double seconds = (after.at - before.at).seconds();
   const auto since = [](std::uint64_t was, std::uint64_t is) { return is - was; };
   const std::uint64_t leads = since(before.generation.value, after.generation.value);
+  const bool just_led = before.at - before.led_since < kAllComeBack;
   const std::uint64_t changes = since(before.epoch.value, after.epoch.value);
   const std::uint64_t rebalanced = since(before.rebalanced, after.rebalanced);
   if (changes > rebalanced)
@@ -40,7 +43,7 @@ std::optional<std::string> disturbance(const Calm& before, const Calm& after) {
     return fmt::format("{} answers to {} requests", answers, requests);
   // A change may have been under way before.
   const std::uint64_t others = since(before.traffic.others, after.traffic.others);
-  const std::uint64_t most_others = after.members * (3 * (changes + 1) + 2 * leads);
+  const std::uint64_t most_others = after.members * (3 * (changes + 1) + 2 * (leads + (just_led ? 1 : 0)));
   if (others > most_others)
     return fmt::format("{} messages beside beats and requests, at most {}", others, most_others);
   return std::nullopt;

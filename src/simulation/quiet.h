@@ -29,6 +29,7 @@ struct Traffic {
 struct Calm {
   Instant at;
   Generation generation;  // of the last lead: a slow store may cost one
+  Instant led_since;      // by that lead
   Epoch epoch;
   std::uint64_t fenced = 0;      // incarnations
   std::uint64_t lives = 0;       // of members

@@ -45,6 +45,13 @@ TEST(Quiet, WhatThePageSaysIsQuiet) {
   ++led_anew.fenced;
   led_anew.traffic.others += 8;
   EXPECT_EQ(disturbance(kBefore, led_anew), std::nullopt);
+  Calm just_led = kBefore;
+  just_led.led_since = just_led.at - from_seconds(9);
+  Calm all_back = ten_quiet_seconds();
+  all_back.traffic.others += 20;
+  EXPECT_EQ(disturbance(just_led, all_back), std::nullopt);
+  just_led.led_since = just_led.at - from_seconds(10);
+  EXPECT_NE(disturbance(just_led, all_back), std::nullopt);
 }
 
 // Claim: each event beyond these is a disturbance.

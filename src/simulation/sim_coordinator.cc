@@ -95,6 +95,7 @@ void SimCoordinator::tell_lead() {
   slander_.forget();
   lead_watch_.ended(now());
   if (leads) lead_watch_.began(now());
+  led_since_ = timeline().now();
   if (trace_) trace_(machine(), leads ? fmt::format("leads, generation {}", led.value) : "leads no more");
 }
 

@@ -47,6 +47,8 @@ class SimCoordinator final : public SimProcess, private cluster::Witness {
 
   // Null while it stands by.
   [[nodiscard]] cluster::Coordinator* leader() { return process_->coordinator(); }
+  // In the simulation's time.
+  [[nodiscard]] Instant led_since() const { return led_since_; }
   [[nodiscard]] const net::Links* links() const { return process_->links(); }
   // Sends on a channel other than the coordinator's.
   void send(net::PeerId to, host::Lane lane, net::Message message) {
@@ -92,6 +94,7 @@ class SimCoordinator final : public SimProcess, private cluster::Witness {
   HeldToStore held_to_store_;
   Slander slander_;
   LeadWatch lead_watch_;
+  Instant led_since_;
   const bool has_standby_;
   std::unique_ptr<host::SimStore> store_;
   Rng rng_;

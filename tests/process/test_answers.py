@@ -96,6 +96,13 @@ class Predict(Answers):
         self.assertEqual(unknown, {**empty, "unknown_features": 3})
         self.assertIn("3 queries were blank", done.err)
 
+    # A byte order mark, with which some programs begin a file, is no part of the first query.
+    def test_byte_order_mark(self):
+        for query in ('{"text": "boots"}\n', "boots\n"):
+            plain = self.run_here("predict", "model", stdin=query)
+            marked = self.run_here("predict", "model", stdin="\ufeff" + query)
+            self.assertEqual((marked.status, marked.out), (0, plain.out), marked.err)
+
     # A query that is the name of a file is answered as a text, and remarked upon. "-" is standard input.
     def test_a_file_is_no_query(self):
         done = self.run_here("predict", "model", "train.jsonl", "boots")
@@ -158,7 +165,7 @@ class Formats(Answers):
                                 ["data", "import", "jsonl", name, "--out", "never"],
                                 ["eval", "model", "--data", name]):  # fmt: skip
                     self.refused(command, format_name, name)
-                convert = re.search(r"convert it: (.*)", self.run_here("eval", "model", "--data", name).err)[1]
+                convert = re.search(r"convert it: (.*?)(?: \\(check|\n|$)", self.run_here("eval", "model", "--data", name).err)[1]
                 if convert.startswith("jq") and shutil.which("jq") is None:
                     continue
                 subprocess.run(convert, shell=True, check=True, cwd=self.home.name)
@@ -167,6 +174,51 @@ class Formats(Answers):
                 answer = self.run_here("predict", "from-" + format_name, "kettle", "--top", "1").json()
                 self.assertIn(answer["labels"][0]["name"], KINDS)
         self.assertFalse(os.path.exists(self.path("never")))
+
+    # The format that comes through a pipe is named too, and the printed filter makes records of it.
+    def test_other_formats_through_pipes(self):
+        self.write("p.csv", "title,tags", *[f"{k} small,{k}" for k in KINDS])
+        for more in ("data import jsonl - --out never", "eval model --data -"):
+            command = f"cat p.csv | {os.path.abspath(program.GOSSAMER)} {more}"
+            done = subprocess.run(command, shell=True, check=False, cwd=self.home.name, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 3, done.stderr)
+            self.assertIn("the file is CSV", done.stderr)
+            through = re.search(r"pipe it through: (.*?) \(check", done.stderr)[1]
+            records = subprocess.run(f"cat p.csv | {through}", shell=True, check=True, cwd=self.home.name, capture_output=True, text=True)
+            self.assertEqual([json.loads(line) for line in records.stdout.splitlines()],
+                             [{"text": f"{k} small", "labels": [k]} for k in KINDS])  # fmt: skip
+
+    # Printed converters lose no record of odd tables: without a header, with a lone quote, a mark or several labels.
+    def test_odd_tables(self):
+        for name, content, wanted in (
+            ("a.tsv", 'q\tfoo bar\nr\tan 8" pan\n', [("foo bar", ["q"]), ('an 8" pan', ["r"])]),
+            ("b.csv", "\ufefftext,label\nx y,a\n", [("x y", ["a"])]),
+            ("c.csv", "it's,tags\nlong text,a|b\n", [("long text", ["a", "b"])]),
+            ("d.csv", "text,text,label\none,two,a\n", [("one", ["a"])]),
+        ):
+            with self.subTest(name=name):
+                with open(self.path(name), "w", encoding="utf-8") as file:
+                    file.write(content)
+                done = self.run_here("eval", "model", "--data", name)
+                convert = re.search(r"convert it: (.*?) \(check", done.err)[1]
+                subprocess.run(convert, shell=True, check=True, cwd=self.home.name)
+                with open(self.path("NEW.jsonl"), encoding="utf-8") as file:
+                    self.assertEqual([(r["text"], r["labels"]) for r in map(json.loads, file)], wanted)
+
+    # Sessions and plain text take nearly every line, so what is surely another format is refused.
+    def test_lines_of_names(self):
+        self.write("a.json", '[{"text": "a", "labels": ["b"]}]')
+        self.write("t.csv", "title,tags", "a,b", "c,d")
+        for preset, kind in (("next-item", "sessions"), ("word2vec", "text")):
+            self.refused(["train", preset, "data.train=a.json", "--out", "never"], "JSON array")
+            self.refused(["data", "import", kind, "a.json", "--out", "never", "--as-is"], "JSON array")
+            self.refused(["data", "import", kind, "t.csv", "--out", "never"], "CSV", "--as-is")
+            self.assertEqual(self.run_here("data", "import", kind, "t.csv", "--as-is", "--out", kind).status, 0)
+
+    # Labels by name among labels by number are refused by the import, with file and line.
+    def test_mixed_labels(self):
+        self.write("by_number.jsonl", '{"text": "a", "labels": [3]}')
+        self.refused(["data", "import", "jsonl", "train.jsonl", "by_number.jsonl", "--out", "never"], "by_number.jsonl:1", "mixes")
 
     # Other keys are named with a command that renames them.
     def test_other_keys(self):

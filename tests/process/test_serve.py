@@ -133,6 +133,7 @@ class Serve(test_training.WithData):
             (("POST", "/predict", '["1:1", "1:x"]', JSON), 400, "query 2"),
             (("POST", "/predict", "1:1", {"Content-Type": "application/x-www-form-urlencoded"}), 415, "text/plain"),
             (("POST", "/predict?top=none", '"1:1"', JSON), 400, "top=K"),
+            (("POST", "/predict?top=2&top=3", '"1:1"', JSON), 400, "given twice"),
             (("POST", "/predict", " " * 1001, JSON), 413, "1000"),
             (("GET", "/predict"), 405, "POST /predict"),
             (("GET", "/"), 404, "GET /healthz"),

@@ -134,11 +134,13 @@ void MemberProcess::gather(net::LinkEvents& events, Instant now) {
   for (net::LinkEvent& event : events) {
     // Several events of the network may come before take_events(). A life tells nothing after its end.
     if (member_->ended()) return;
+    auto* const arrived = std::get_if<net::Arrived>(&event);
+    const bool engines = arrived != nullptr && arrived->message.channel != kControlChannel;
+    // It came together with the word that fences its sender.
+    if (engines && member_->view().fenced().contains(arrived->from.incarnation)) continue;
     if (options_.watch_links) options_.watch_links(event);
     member_->on(event, now);
-    auto* const arrived = std::get_if<net::Arrived>(&event);
-    if (arrived != nullptr && arrived->message.channel != kControlChannel)
-      events_.emplace_back(std::move(*arrived));
+    if (engines) events_.emplace_back(std::move(*arrived));
     for (MemberEvent& one : member_->take_events()) events_.emplace_back(std::move(one));
   }
 }

@@ -65,6 +65,7 @@ struct ImportFiles {
   std::uint32_t held_out = 5000;       // for testing
   std::vector<std::string> keep = {};  // headwords of which nothing is held out
   bool plain = false;
+  bool as_is = false;  // lines of names, whatever other format they look like
 };
 
 // What a command tells at its end.

@@ -40,6 +40,14 @@ Error bad_body(std::string what, std::string got, std::string expected, std::str
 
 Result<std::size_t> parse_top(const host::HttpRequest& request, std::size_t otherwise) {
   std::size_t top = otherwise;
+  if (!request.repeated.empty()) {
+    return Error{.kind = ErrorKind::kUsage,
+                 .where = request.repeated,
+                 .what = "the parameter is given twice",
+                 .got = fmt::format("'{}'", request.repeated.substr(0, 40)),
+                 .expected = "each parameter once",
+                 .fix = "mend the query string"};
+  }
   for (const auto& [name, value] : request.parameters) {
     const char* const end = value.data() + value.size();
     const auto [stop, error] = std::from_chars(value.data(), end, top);

@@ -124,6 +124,9 @@ TEST_F(Service, Refusals) {
       {{.content_type = "application/json", .body = "{\"text\": \"a\"}"}, 400, "query"},
       {{.content_type = "text/plain", .body = many}, 400, "line 1"},
       {{.content_type = "text/plain", .parameters = {{"top", "0"}}, .body = "0:1"}, 400, "top=K"},
+      {{.content_type = "text/plain", .parameters = {{"top", "3"}}, .repeated = "top", .body = "0:1"},
+       400,
+       "given twice"},
       {{.content_type = "text/plain", .parameters = {{"tpo", "3"}}, .body = "0:1"}, 400, "tpo"}};
   for (const auto& each : cases) {
     const host::HttpReply reply = answer(each.request);

@@ -52,8 +52,9 @@ struct RunRequest {
 };
 
 struct TrainResult {
-  bool stopped = false;  // by stop_requested; the summary is empty then
-  std::string summary;   // the JSON object of summary.json, without a newline
+  bool stopped = false;      // by stop_requested; the summary is empty then
+  std::string summary;       // the JSON object of summary.json, without a newline
+  std::string figures = {};  // how good the model is, for people; empty where nothing was measured
 };
 
 }  // namespace gossamer::commands

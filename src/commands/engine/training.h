@@ -86,6 +86,7 @@ struct Measurement {
   double seconds = 0;
   double cpu_seconds = 0;
   bool while_training = false;  // by members: its seconds are among those of train()
+  std::string text = {};        // the same for people
   std::string stopped = {};     // for people, if the run was stopped meanwhile; else empty
 };
 
@@ -105,6 +106,9 @@ class Training {
   [[nodiscard]] virtual StepsCost cost() const { return {}; }
   // Writes DIR/model.
   [[nodiscard]] virtual Result<void> save() = 0;
+  // Looks whether the model of a finished run is whole. The error says what is gone or damaged. Before
+  // prepare().
+  [[nodiscard]] virtual Result<void> check_saved() const { return {}; }
   [[nodiscard]] virtual Result<Measurement> measure() { return Measurement(); }
   // The run is finished: what its members left is needed no more.
   virtual void finished() {}

@@ -13,6 +13,8 @@
 #include "commands/records/record_formats.h"
 #include "engines/sparse/model/model_file.h"
 #include "engines/sparse/predict/frequent_labels.h"
+#include "run/resume_command.h"
+#include "run/run_directory.h"
 
 namespace gossamer::commands {
 namespace {
@@ -42,6 +44,31 @@ Error none_seen(const std::string& path, const UnseenLabels& labels, const spars
           .expected = named ? fmt::format("labels such as {}", quote(model.label_names[0]))
                             : fmt::format("labels below {}", model.label_count.size()),
           .fix = "check that model and test records belong together"};
+}
+
+// A run that is not finished, or whose model is gone, is told how it gets one.
+Error no_model(host::Disk& disk, const std::string& directory) {
+  const run::RunPaths paths(directory);
+  Error error{.kind = ErrorKind::kFailed,
+              .where = directory,
+              .what = "there is no model in this directory",
+              .got = "no model/model.json",
+              .expected = "the directory of a finished run (train --out DIR), or its model/",
+              .fix = "check the path"};
+  const auto run = disk.exists(paths.config());
+  if (!run.ok() || !*run) return error;
+  const auto finished = disk.exists(paths.summary());
+  const bool gone = finished.ok() && *finished;
+  error.got = gone ? "a finished run whose model is gone" : "a run that has not finished";
+  error.fix = fmt::format("{}: {}", gone ? "write the model again" : "finish it",
+                          run::resume_command(disk, directory));
+  return error;
+}
+
+// Whether a query says nothing that the model knows. A feature of value 0 weighs as much as one that is left
+// out.
+bool says_nothing(const data::SparseRow& row) {
+  return std::ranges::all_of(row.value, [](float value) { return value == 0; });
 }
 
 std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
@@ -128,14 +155,7 @@ Result<std::string> find_model(const run::NodeHost& host, const std::string& dir
     if (!there.ok()) return there.error();
     if (*there) return path;
   }
-  auto run = host.disk.exists(directory + "/run.toml");
-  const bool unfinished = run.ok() && *run;
-  return Error{.kind = ErrorKind::kFailed,
-               .where = directory,
-               .what = "there is no model in this directory",
-               .got = unfinished ? "a run that has not finished" : "no model/model.json",
-               .expected = "the directory of a finished run (train --out DIR), or its model/",
-               .fix = unfinished ? "finish it: gossamer train ... --resume" : "check the path"};
+  return no_model(host.disk, directory);
 }
 
 Result<sparse_engine::Model> open_model(const run::NodeHost& host, const std::string& directory) {
@@ -185,14 +205,14 @@ std::string PredictSession::render(std::span<const sparse_engine::Scored> ranked
   }
   json += ']';
   if (unknown_[query] > 0) json += fmt::format(",\"unknown_features\":{}", unknown_[query]);
-  if (block_.rows().row(query).index.empty()) json += ",\"nothing_known\":true";
+  if (says_nothing(block_.rows().row(query))) json += ",\"nothing_known\":true";
   return json + "}";
 }
 
 Result<void> PredictSession::read(const Query& query) {
   if (auto read = parser_.add(query.text, query.place, block_); !read.ok()) return read;
   unknown_.push_back(parser_.unknown_of_last());
-  if (block_.rows().row(block_.size() - 1).index.empty()) ++nothing_known_;
+  if (says_nothing(block_.rows().row(block_.size() - 1))) ++nothing_known_;
   return {};
 }
 

@@ -86,23 +86,26 @@ void rank_labels(const std::vector<std::uint64_t>& counts, FunctionRef<std::stri
 
 Result<data::ReadReport> copy_text(const run::NodeHost& host, const DataImportRequest& request,
                                    const std::string& path) {
-  return copy_lines(host, {.request = request, .path = path, .unit = "records"},
-                    [](data::ByteSource& source, const data::ReadOptions& options, run::LineFile& file) {
-                      return data::read_jsonl(
-                          source, options, [&](const data::JsonlRecord& record) -> Result<void> {
-                            if (record.kind != data::JsonlRecord::Kind::kText) {
-                              return Error{.kind = ErrorKind::kBadData,
-                                           .where = {},
-                                           .what = "the record is of another kind than the first",
-                                           .got = R"("features")",
-                                           .expected = R"("text", like the first record)",
-                                           .fix = "import text and features into directories of their own"};
-                            }
-                            Json line{{"text", record.text}, {"labels", labels_json(record)}};
-                            if (!record.context.empty()) line["context"] = record.context;
-                            return file.line(dump(line));
-                          });
-                    });
+  data::RecordAssembler assembler;  // refuses names of labels among numbers
+  return copy_lines(
+      host, {.request = request, .path = path, .unit = "records"},
+      [&assembler](data::ByteSource& source, const data::ReadOptions& options, run::LineFile& file) {
+        return data::read_jsonl(source, options, [&](const data::JsonlRecord& record) -> Result<void> {
+          if (record.kind != data::JsonlRecord::Kind::kText) {
+            return Error{.kind = ErrorKind::kBadData,
+                         .where = {},
+                         .what = "the record is of another kind than the first",
+                         .got = R"("features")",
+                         .expected = R"("text", like the first record)",
+                         .fix = "import text and features into directories of their own"};
+          }
+          const auto labels = assembler.labels(record);
+          if (!labels.ok()) return labels.error();
+          Json line{{"text", record.text}, {"labels", labels_json(record)}};
+          if (!record.context.empty()) line["context"] = record.context;
+          return file.line(dump(line));
+        });
+      });
 }
 
 Result<DataLook> look_at_text(const run::NodeHost& host, const std::string& path) {
@@ -156,7 +159,7 @@ Result<DataLook> look_at_cache(const run::NodeHost& host, const std::string& pat
 }
 
 Result<DataImportResult> import_data(const run::NodeHost& host, const DataImportRequest& request) {
-  const auto first = find_source(host.disk, request.sources.front(), request.kind);
+  const auto first = find_source(host.disk, request.sources.front(), request.kind, request.as_is);
   if (!first.ok()) return first.error();
   const RecordRow& row = row_of(first->format);
   const std::string records = fmt::format("{}/{}", request.directory, row.imported);
@@ -164,7 +167,7 @@ Result<DataImportResult> import_data(const run::NodeHost& host, const DataImport
   if (!out.ok()) return out.error();
   std::vector<Source> sources;
   for (const std::string& path : request.sources) {
-    const auto source = find_source(host.disk, path, request.kind);
+    const auto source = find_source(host.disk, path, request.kind, request.as_is);
     if (!source.ok()) return source.error();
     sources.push_back({.path = path, .format = row.format});
   }
@@ -181,6 +184,7 @@ Result<DataImportResult> import_data(const run::NodeHost& host, const DataImport
   if (!report.ok()) return report.error();
   (*out).keep();
   if (lacks_labels(*first, *report)) host.say("warning: " + no_labels(*first, &*report).message());
+  if (const std::string some = describe_unlabelled(*first, *report); !some.empty()) host.say(some);
   return DataImportResult{.report = *std::move(report), .path = records, .format = row.format};
 }
 

@@ -30,6 +30,7 @@ struct DataImportRequest {
   std::vector<std::string> sources;                    // at least one
   std::string directory;                               // missing or empty (kUsage)
   std::uint64_t skip_bad = 0;
+  bool as_is = false;  // sessions and plain text, whatever else they look like
 };
 struct DataImportResult {
   data::ReadReport report;

@@ -48,6 +48,31 @@ Naming naming(const sparse_engine::Model& model) {
   return model.label_names.size() > 0 ? Naming::kNames : Naming::kNumbers;
 }
 
+Naming naming(bool by_name) { return by_name ? Naming::kNames : Naming::kNumbers; }
+
+// How the first label of a file is written; nothing where there is none, or where the format leaves no
+// choice.
+Result<std::optional<Naming>> first_naming(const run::NodeHost& host, const Source& test) {
+  using Found = std::optional<Naming>;
+  if (row_of(test.format).test == nullptr) {
+    const auto dataset = data::CachedDataset::open(host.disk, test.path, host.compute);
+    if (!dataset.ok()) return dataset.error();
+    return (*dataset)->label_entries() > 0 ? Found(naming((*dataset)->has_label_names())) : Found();
+  }
+  if (test.format == data::RecordFormat::kXmc) return Found(Naming::kNumbers);
+  if (!row_of(test.format).jsonl) return Found();
+  auto source = data::open_bytes(host.disk, test.path);
+  if (!source.ok()) return source.error();
+  Found found;
+  const auto read = data::read_jsonl(
+      **source, {.skip_bad = UINT64_MAX}, [&found](const data::JsonlRecord& record) -> Result<void> {
+        if (record.label_name.empty() && record.label_number.empty()) return {};
+        found = naming(!record.label_name.empty());
+        return Error{.kind = ErrorKind::kFailed, .where = "seen", .what = "enough"};
+      });
+  return found || read.ok() ? Result<Found>(found) : read.error();
+}
+
 // Labels by name that are to be matched by number, or the other way round, would match by chance.
 Error other_labels(Naming got) {
   return {.kind = ErrorKind::kBadData,
@@ -130,7 +155,7 @@ Result<void> read_test_file(const run::NodeHost& host, const TestSet& test, Test
     progress.update({.done = now.records, .total = 0, .unit = "records", .detail = {}});
     return {};
   };
-  auto source = data::open_bytes(host.disk, test.source.path);
+  auto source = open_source(host.disk, test.source);
   if (!source.ok()) return source.error();
   auto report = row_of(test.source.format).test(**source, options, blocks);
   if (!report.ok()) {
@@ -262,6 +287,17 @@ Result<data::ReadReport> test_words(data::ByteSource& source, const data::ReadOp
     if (auto done = blocks.truth({&text.token[at], 1}); !done.ok()) return done.error();
   }
   return report;
+}
+
+Result<void> check_label_naming(const run::NodeHost& host, const Source& test, bool by_name) {
+  const auto found = first_naming(host, test);
+  if (!found.ok()) return found.error();
+  if (!*found || **found == naming(by_name)) return {};
+  Error error = other_labels(**found);
+  error.where = test.path;
+  error.what = by_name ? "the training records have their labels by name"
+                       : "the training records have their labels by number";
+  return error;
 }
 
 Result<void> read_test_set(const run::NodeHost& host, const TestSet& test, TestBlocks& blocks) {

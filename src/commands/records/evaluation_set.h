@@ -85,6 +85,10 @@ struct TestSet {
 // and the model's have not, or the other way round.
 [[nodiscard]] Result<void> read_test_set(const run::NodeHost& host, const TestSet& test, TestBlocks& blocks);
 
+// Whether a test set calls its labels as the training records do: by name, or by number. Its first label
+// tells. kBadData if not, as after the training.
+[[nodiscard]] Result<void> check_label_naming(const run::NodeHost& host, const Source& test, bool by_name);
+
 // The readers of the formats (record_formats.h).
 [[nodiscard]] Result<data::ReadReport> test_xmlc(data::ByteSource& source, const data::ReadOptions& options,
                                                  TestBlocks& blocks);

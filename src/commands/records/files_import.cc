@@ -23,6 +23,7 @@ using data::RecordFormat;
 constexpr std::string_view kDictionary = "dictionary";
 
 constexpr std::array<std::string_view, 1> kRecordFlags = {"--skip-bad"};
+constexpr std::array<std::string_view, 2> kLineFlags = {"--skip-bad", "--as-is"};
 constexpr std::array<std::string_view, 3> kDictionaryFlags = {"--test", "--keep", "--plain"};
 
 struct RecordKind {
@@ -33,8 +34,8 @@ constexpr std::array<RecordKind, 4> kRecords = {
     {{{"xmc", "libsvm/XMLC text", kRecordFlags}, RecordFormat::kXmc},
      {{"jsonl", "{\"text\" [, \"context\"]|\"features\", \"labels\"}", kRecordFlags},
       RecordFormat::kJsonlText},
-     {{"sessions", "ITEM ITEM ... [TAB TARGET]", kRecordFlags}, RecordFormat::kSessions},
-     {{"text", "plain words", kRecordFlags}, RecordFormat::kText}}};
+     {{"sessions", "ITEM ITEM ... [TAB TARGET]", kLineFlags}, RecordFormat::kSessions},
+     {{"text", "plain words", kLineFlags}, RecordFormat::kText}}};
 
 std::string json_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -105,7 +106,8 @@ Result<Report> import_files(const run::NodeHost& host, const ImportFiles& wanted
   const auto result = import_data(host, {.kind = found->format,
                                          .sources = wanted.sources,
                                          .directory = wanted.directory,
-                                         .skip_bad = wanted.skip_bad});
+                                         .skip_bad = wanted.skip_bad,
+                                         .as_is = wanted.as_is});
   if (!result.ok()) return result.error();
   return Report{.json = summary_json(*result), .text = summary_text(*result)};
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/records/line_copy.h"
 
+#include "commands/records/training_data.h"
 #include "learn/data/read/import.h"
 #include "run/progress.h"
 
@@ -13,6 +14,9 @@ Result<data::ReadReport> copy_lines(const run::NodeHost& host, const LineCopy& c
   data::ImportOptions options{.sources = copy.request.sources,
                               .cache_path = copy.path,
                               .read = {.skip_bad = copy.request.skip_bad, .compute = &host.compute}};
+  options.open = [&](const std::string& path) {
+    return open_source(host.disk, {.path = path, .format = copy.request.kind, .as_is = copy.request.as_is});
+  };
   options.read.progress = [&](const data::ReadProgress& now) -> Result<void> {
     progress.update({.done = now.records, .total = 0, .unit = copy.unit, .detail = {}});
     return {};

@@ -19,8 +19,13 @@ namespace gossamer::commands {
 // format is not known. `begin`: bytes of the file, unpacked, at best some lines. `path`: for the message.
 [[nodiscard]] std::optional<Error> other_format(std::string_view begin, const std::string& path);
 
-// The command that gives JSON lines with keys of other names those of a record. `line`: the first of them.
-// Nothing where it is no JSON object or has the keys of a record.
-[[nodiscard]] std::optional<std::string> rename_keys(std::string_view line, const std::string& path);
+// The same for a file that is to be lines of names: sessions or plain text, in which nearly any line would
+// do. It refuses what is surely another format by its first lines, and with `as_is` JSON and bytes alone.
+struct WantedLines {
+  const char* lines;  // what such a file holds
+  bool as_is = false;
+};
+[[nodiscard]] std::optional<Error> no_lines(std::string_view begin, const std::string& path,
+                                            const WantedLines& wanted);
 
 }  // namespace gossamer::commands

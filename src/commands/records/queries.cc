@@ -93,6 +93,7 @@ Result<void> QueryParser::add(std::string_view line, const std::string& place, Q
 }
 
 Result<void> QueryParser::add_any(std::string_view line, const std::string& place, QueryBlock& block) {
+  if (line.starts_with(data::kByteOrderMark)) line.remove_prefix(data::kByteOrderMark.size());
   const std::size_t first = line.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) {
     block.add({}, static_cast<std::uint32_t>(model_.network.shape.features));

@@ -7,6 +7,8 @@
 //   NAME NAME ...                        names between blanks, for models of sessions and words
 //   anything else                        text, for models of text
 //
+// A byte order mark in front is left out, as readers of records do: some programs begin a file with it.
+//
 // Words, names and numbers that the model does not know are left out, because they have no weight. They are
 // counted, for they may be misspelt. A blank line is a query of which nothing is known.
 //

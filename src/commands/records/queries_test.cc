@@ -66,6 +66,24 @@ TEST(Queries, Numbers) {
   expect_entries(model, "{\"features\": {}}", {});
 }
 
+// Claim: a byte order mark in front changes no query, whatever the model reads.
+TEST(Queries, LeavesOutAByteOrderMark) {
+  const sparse_engine::Model numbers = plain_model();
+  const sparse_engine::Model names = plain_model(true);
+  const sparse_engine::Model texts = plain_model(false, true);
+  const std::string mark = "\xef\xbb\xbf";
+  expect_entries(numbers, mark + "3:0.5 1:2", {{1, 2}, {3, 0.5F}});
+  expect_entries(numbers, mark + R"({"features": [[3, 0.5]]})", {{3, 0.5F}});
+  expect_entries(names, mark + R"({"features": {"feature 1": 2}})", {{1, 2}});
+  expect_entries(texts, mark, {});
+  for (const char* query : {R"({"text": "zapatos"})", "zapatos"}) {
+    QueryParser parser(texts);
+    QueryBlock block;
+    ASSERT_TRUE(parser.add(mark + query, "here", block).ok());
+    EXPECT_EQ(parser.unknown_of_last(), 1U) << query;  // with the mark, or as JSON text, there would be more
+  }
+}
+
 // What the model does not know of a query is counted, for this query alone: numbers, names and words. Nothing
 // is known of a blank line. A JSON array is no query.
 TEST(Queries, CountsTheUnknown) {

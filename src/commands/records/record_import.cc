@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -80,10 +81,15 @@ Result<data::ReadReport> import_records(const run::NodeHost& host, const ImportR
     auto fits = check_import_space(host, estimate, host::parent(request.cache_path));
     if (!fits.ok()) return fits.error();
   }
+  const auto open = [&](const std::string& path) {
+    const auto of_path = [&path](const Source& source) { return source.path == path; };
+    return open_source(host.disk, *std::ranges::find_if(request.sources, of_path));
+  };
   auto report = import(host, request,
                        {.sources = paths,
                         .cache_path = request.cache_path,
-                        .read = {.skip_bad = request.skip_bad, .compute = &host.compute}});
+                        .read = {.skip_bad = request.skip_bad, .compute = &host.compute},
+                        .open = open});
   if (report.ok() && report->skipped > 0) host.say(describe_skipped(*report));
   return report;
 }

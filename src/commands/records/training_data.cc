@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/printable.h"
+#include "commands/records/conversion.h"
 #include "commands/records/other_formats.h"
 #include "commands/records/record_formats.h"
 #include "learn/data/cached_dataset.h"
@@ -18,11 +19,12 @@ namespace {
 
 using data::RecordFormat;
 
-// The beginning of the file, unpacked.
+constexpr std::size_t kEnough = std::size_t{1} << 16;
+
+// The beginning of the file, unpacked. Less than kEnough is all of it.
 Result<std::string> beginning(host::Disk& disk, const std::string& path) {
   auto source = data::open_bytes(disk, path);
   if (!source.ok()) return source.error();
-  constexpr std::size_t kEnough = std::size_t{1} << 16;
   std::string text(kEnough, '\0');
   auto got = (*source)->read(std::as_writable_bytes(std::span(text)));
   if (!got.ok()) return got.error();
@@ -37,6 +39,19 @@ std::string_view first_line(std::string_view text) {
   return text.substr(begin, text.find('\n', begin) - begin);
 }
 
+bool is_blank(std::string_view beginning_of_file) {
+  return first_line(beginning_of_file).empty() && beginning_of_file.size() < kEnough;
+}
+
+Error no_records(const std::string& path) {
+  return {.kind = ErrorKind::kBadData,
+          .where = path,
+          .what = "there is no record in the file",
+          .got = "an empty file, or blank lines",
+          .expected = "records of XMLC text or JSON lines",
+          .fix = "check that this is the right file"};
+}
+
 // The error for a file in which no line is a record. The first line tells what is wrong with the file.
 Error no_record(host::Disk& disk, const std::string& path, const Error& otherwise) {
   auto source = data::open_bytes(disk, path);
@@ -48,7 +63,7 @@ Error no_record(host::Disk& disk, const std::string& path, const Error& otherwis
   const auto text = beginning(disk, path);
   if (!text.ok()) return error;
   if (const auto command = rename_keys(first_line(*text), path))
-    error.fix = "name the keys as in a record: " + *command;
+    error.fix = "name the keys as in a record; " + *command;
   return error;
 }
 
@@ -101,13 +116,22 @@ Result<Source> jsonl_source(host::Disk& disk, const std::string& path) {
   return no_record(disk, path, read.error());
 }
 
+// The error for a beginning that is of another format than the source's.
+std::optional<Error> seen_format(std::string_view begin, const Source& source) {
+  const char* const lines = row_of(source.format).lines;
+  if (lines == nullptr) return other_format(begin, source.path);
+  return no_lines(begin, source.path, {.lines = lines, .as_is = source.as_is});
+}
+
 Error unknown_format(const std::string& path) {
   return {.kind = ErrorKind::kUsage,
           .where = "data.format",
           .what = "the format of standard input, or of a pipe, is not known: it is read once",
           .got = path,
           .expected = "xmc, jsonl, sessions or text",
-          .fix = "say which: data.format=xmc, for example; or write it to a file"};
+          .fix =
+              "say data.format=xmc, sessions or text; JSON lines are imported first: COMMAND | gossamer data "
+              "import jsonl - --out DIR, then data.train=DIR"};
 }
 
 }  // namespace
@@ -126,10 +150,11 @@ Result<FeatureKind> feature_kind(const run::NodeHost& host, const Source& source
   return feature_kind(**dataset);
 }
 
-Result<Source> find_source(host::Disk& disk, const std::string& path, std::optional<RecordFormat> wanted) {
+Result<Source> find_source(host::Disk& disk, const std::string& path, std::optional<RecordFormat> wanted,
+                           bool as_is) {
   const bool once = is_read_once(disk, path);
   if (once && !wanted.has_value()) return unknown_format(path);
-  if (once) return Source{.path = path, .format = *wanted};
+  if (once) return Source{.path = path, .format = *wanted, .as_is = as_is};
   for (const RecordFormat imported : kImportedFormats) {
     const RecordRow& row = row_of(imported);
     Source source{.path = fmt::format("{}/{}", path, row.imported), .format = imported};
@@ -141,18 +166,38 @@ Result<Source> find_source(host::Disk& disk, const std::string& path, std::optio
   if (disk.list(path).ok()) return no_records_in(path);
   const auto text = beginning(disk, path);
   if (!text.ok()) return text.error();
+  if (!wanted && is_blank(*text)) return no_records(path);
   const bool json = first_line(*text).starts_with("{");
   const RecordFormat format = wanted.value_or(json ? RecordFormat::kJsonlText : RecordFormat::kXmc);
   const RecordRow& row = row_of(format);
-  if (row.lines != nullptr && json) return other_data(path, "JSON lines", row.lines);
-  if (row.lines == nullptr) {
-    if (const auto other = other_format(*text, path)) return *other;
-  }
+  if (const auto other = seen_format(*text, {.path = path, .format = format, .as_is = as_is})) return *other;
   return row.jsonl ? jsonl_source(disk, path) : Result<Source>(Source{.path = path, .format = format});
+}
+
+Result<std::unique_ptr<data::ByteSource>> open_source(host::Disk& disk, const Source& source) {
+  auto bytes = data::open_bytes(disk, source.path);
+  if (!bytes.ok() || !is_read_once(disk, source.path)) return bytes;
+  Source named = source;
+  named.path = (*bytes)->name();
+  return data::look_first(*std::move(bytes), [&named](std::string_view begin) -> Result<void> {
+    if (auto other = seen_format(begin, named)) return *std::move(other);
+    return {};
+  });
 }
 
 bool lacks_labels(const Source& source, const data::ReadReport& report) {
   return row_of(source.format).lines == nullptr && report.records > 0 && report.labelled == 0;
+}
+
+std::string describe_unlabelled(const Source& source, const data::ReadReport& report) {
+  const RecordRow& row = row_of(source.format);
+  if (row.lines != nullptr || report.labelled == 0 || report.labelled >= report.records) return {};
+  std::string text =
+      fmt::format("warning: {} of {} records have no label, and teach nothing",
+                  run::human_count(report.records - report.labelled), run::human_count(report.records));
+  if (row.jsonl && !report.other_keys.empty())
+    text += fmt::format("; beside 'labels' there are the keys {}", data::quoted_list(report.other_keys));
+  return text;
 }
 
 Error no_labels(const Source& source, const data::ReadReport* report) {
@@ -173,8 +218,10 @@ Error no_labels(const Source& source, const data::ReadReport* report) {
     error.got += fmt::format(", and with the keys {}", data::quoted_list(report->other_keys));
   error.expected = R"({"text": ..., "labels": [...]} or {"features": ..., "labels": [...]})";
   const std::string key = report->other_keys.size() == 1 ? report->other_keys.front() : "KEY";
-  error.fix = fmt::format("name the key with the labels so: jq -c '.labels = .[\"{}\"]' {} > NEW.jsonl",
-                          visible(key), source.path == "-" ? "OLD.jsonl" : source.path);
+  error.fix = "the key with the labels has to be 'labels'; " + name_labels(key, source.path);
+  if (report->labels_keys == 0) return error;
+  error.got = fmt::format("{} records, {} of them with empty 'labels'", report->records, report->labels_keys);
+  error.fix = "give the records labels";
   return error;
 }
 

@@ -13,12 +13,14 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "base/result.h"
 #include "commands/records/feature_kind.h"
 #include "host/api/disk.h"
+#include "learn/data/read/byte_source.h"
 #include "learn/data/read/reading.h"
 #include "learn/data/record_format.h"
 #include "run/node_host.h"
@@ -32,6 +34,7 @@ inline constexpr std::array kImportedFormats = {data::RecordFormat::kCache, data
 struct Source {
   std::string path;  // path of a file, or DIR/records.* of an imported directory
   data::RecordFormat format = data::RecordFormat::kXmc;
+  bool as_is = false;  // see find_source()
 };
 
 // The form in which the source writes its features. Imported records are opened and checked for that.
@@ -43,13 +46,19 @@ struct Source {
 // Finds out what lies at `path`. `wanted` overrules the content of a file. What is read once cannot be looked
 // at beforehand and needs it (kUsage). kBadData names a format that is not read (other_formats.h). kUsage
 // when sessions or plain text are wanted and something else is seen, or the other way round. kFailed names a
-// missing path.
+// missing path. `as_is`: the user says that lines of names are such, whatever else they look like.
 [[nodiscard]] Result<Source> find_source(host::Disk& disk, const std::string& path,
-                                         std::optional<data::RecordFormat> wanted);
+                                         std::optional<data::RecordFormat> wanted, bool as_is = false);
+
+// Opens a source. One that is read once is looked at now: kBadData as of find_source().
+[[nodiscard]] Result<std::unique_ptr<data::ByteSource>> open_source(host::Disk& disk, const Source& source);
 
 // The error for a source in which no record has a label: it names the keys that are there instead. `report`
 // is that of the read; null for imported records.
 [[nodiscard]] Error no_labels(const Source& source, const data::ReadReport* report);
+// The warning that some records, but not all, have no label; empty where all have one. It names the keys that
+// are there beside.
+[[nodiscard]] std::string describe_unlabelled(const Source& source, const data::ReadReport& report);
 // Whether a record of the source can be without a label, but none has one.
 [[nodiscard]] bool lacks_labels(const Source& source, const data::ReadReport& report);
 

@@ -158,7 +158,7 @@ Result<DoneSteps> RunLead::train(const run::RunPaths& paths, LedTraining& traini
   if (start->trained) return take_trained(training, hooks);
   if (options_.own && before->has_authority) return would_lose_machines(paths_.root);
   tell_start(host_, start->from, hooks);
-  if (!options_.own && before->file.nodes == 0) stay_where_it_was(options);
+  if (auto known = look_where_it_listens(options, *before); !known.ok()) return known.error();
   if (auto made = begin_anew(*before); !made.ok()) return made.error();
   if (before->has_authority && !options_.own) {
     options.resume = true;
@@ -306,12 +306,16 @@ DoneSteps RunLead::finish(const LedTraining& training, const FleetProgress& prog
   return done;
 }
 
-// Listens where the coordinator was before. Machines that are started again look for it there.
-void RunLead::stay_where_it_was(node::CoordinatorOptions& lead) const {
-  const auto before = node::load_address(host_.disk, node::lead_directory(paths_.root));
-  if (lead.listen || !before.ok() || !before->control) return;
-  lead.listen = before->control;
-  if (lead.advertise.empty()) lead.advertise = before->coordinator.host;
+// Listens where the coordinator was before: machines that are started again look for it there. The address of
+// a run's own members is of no use to others. A mistake is told before anything of the run is removed.
+Result<void> RunLead::look_where_it_listens(node::CoordinatorOptions& lead, const Before& before) const {
+  if (options_.own) return {};
+  lead.directory = before.file.nodes == 0 ? node::lead_directory(paths_.root) : paths_.root;
+  const auto at = node::chosen_address(host_.disk, lead);
+  if (!at.ok()) return at.error();
+  lead.listen = at->control;
+  lead.advertise = at->coordinator.host;
+  return {};
 }
 
 // Adds to the options what follows from the run.

@@ -82,7 +82,8 @@ class RunLead {
   [[nodiscard]] Result<DoneSteps> lead_fleets(node::CoordinatorOptions options, StepNumber start,
                                               LedTraining& training, const engine::TrainHooks& hooks);
   [[nodiscard]] std::size_t members_in_mind() const;
-  void stay_where_it_was(node::CoordinatorOptions& lead) const;
+  [[nodiscard]] Result<void> look_where_it_listens(node::CoordinatorOptions& lead,
+                                                   const Before& before) const;
   [[nodiscard]] Result<std::optional<DoneSteps>> lead_from(const node::CoordinatorOptions& wanted,
                                                            StepNumber start, LedTraining& training,
                                                            const engine::TrainHooks& hooks);

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "commands/run/kept_network.h"
 #include "commands/run/step_watch.h"
 #include "commands/run/train_summary.h"
 #include "host/api/files.h"
@@ -40,7 +41,34 @@ class TrainRun {
                         .resume_command = request.resume_command,
                         .begins = directory_.is_new()})) {}
 
+  // The run was finished before. What is gone of its model since then is written again, if the trained
+  // network is kept. Figures and logs stay as they are.
+  Result<TrainResult> return_finished() {
+    TrainResult before{.stopped = false, .summary = *directory_.finished_summary()};
+    while (!before.summary.empty() && before.summary.back() == '\n') before.summary.pop_back();
+    const auto whole = training_->check_saved();
+    if (whole.ok()) {
+      host_.say("the run is finished already");
+      return before;
+    }
+    const auto kept = kept_network(host_.disk, directory_.paths(), before.summary);
+    if (!kept.ok()) return kept.error();
+    if (!kept->trained) return model_gone(whole.error(), *kept);
+    host_.say(
+        fmt::format("warning: the run is finished, but its model is not whole: {}", whole.error().message()));
+    host_.say(fmt::format("the model is written again, from the checkpoint of step {}", kept->step.value));
+    if (auto done = prepare(); !done.ok()) return done.error();
+    const auto done = train();
+    if (!done.ok()) return failed(done.error());
+    if (!done->all) return TrainResult{.stopped = true, .summary = {}};
+    if (auto saved = training_->save(); !saved.ok()) return failed(saved.error());
+    training_->finished();
+    return before;
+  }
+
   Result<TrainResult> run() {
+    if (directory_.finished_summary().has_value()) return return_finished();
+    tell_threads();
     if (auto done = prepare(); !done.ok()) {
       directory_.abandon();
       if (!request_.stop_requested()) return done.error();
@@ -59,8 +87,31 @@ class TrainRun {
   }
 
  private:
+  // With another number of threads, sums are added in another order.
+  void tell_threads() {
+    const auto before = directory_.threads_before();
+    const int now = host_.compute.workers();
+    if (!before || *before == now) return;
+    host_.say(
+        fmt::format("warning: the run was done with {} threads so far, and goes on with {}: the model will "
+                    "differ in its last bits; the same bits: --threads {}",
+                    *before, now, *before));
+  }
+
+  [[nodiscard]] Error model_gone(const Error& why, const KeptNetwork& kept) const {
+    const std::string summary = directory_.paths().summary();
+    return {.kind = ErrorKind::kBadData,
+            .where = why.where,
+            .what = "the run is finished, but its model is not whole",
+            .got = why.got.empty() ? why.what : fmt::format("{}: {}", why.what, why.got),
+            .expected = "all files of the model, or a checkpoint of the last step to write it again from",
+            .fix = fmt::format("restore them, or train again from step {}: remove {}, then: {}",
+                               kept.step.value + 1, summary, request_.resume_command)};
+  }
+
   // What the run has kept is not lost. Where the world has failed, the same run may go on later.
   Error failed(const Error& error) {
+    if (saved_) host_.say(fmt::format("the model is in {}", directory_.paths().model()));
     if (error.kind == ErrorKind::kFailed)
       host_.say(fmt::format("once the cause is mended, continue with: {}", request_.resume_command));
     return error;
@@ -112,6 +163,7 @@ class TrainRun {
   Result<TrainResult> finish(const DoneSteps& done) {
     facts_ = training_->facts();
     if (auto saved = training_->save(); !saved.ok()) return saved.error();
+    saved_ = true;
     TrainSummary summary = summarize(done);
     const std::string curve = curve_svg(log_.curve(), facts_.title);
     if (auto kept = host::replace_file(host_.disk, directory_.paths().curve(), curve); !kept.ok())
@@ -126,10 +178,12 @@ class TrainRun {
     summary.eval_seconds = measured->seconds;
     summary.eval_cpu_seconds = measured->cpu_seconds;
     if (measured->while_training) summary.train_seconds -= measured->seconds;
-    return end(std::move(summary));
+    auto ended = end(summary);
+    if (ended.ok()) ended->figures = measured->text;
+    return ended;
   }
 
-  Result<TrainResult> end(TrainSummary summary) {
+  Result<TrainResult> end(TrainSummary& summary) {
     summary.peak_rss_bytes = std::max(summary.peak_rss_bytes, host_.compute.peak_rss_bytes());
     TrainResult result{.stopped = false, .summary = to_json(summary)};
     log_.event("run_finished", {{"steps", summary.steps}});
@@ -190,6 +244,7 @@ class TrainRun {
   double steps_seconds_ = 0;
   std::uint64_t own_steps_ = 0;
   Instant train_begin_;
+  bool saved_ = false;  // the model is written
 };
 
 }  // namespace
@@ -211,14 +266,9 @@ Result<TrainResult> run_training(const run::NodeHost& host, const std::string& n
                                                        .engine = request.engine,
                                                        .config = request.config,
                                                        .settings = request.settings,
-                                                       .run_id = run_id});
+                                                       .run_id = run_id,
+                                                       .threads = host.compute.workers()});
   if (!directory.ok()) return directory.error();
-  if ((*directory).finished_summary().has_value()) {
-    host.say("the run is finished already");
-    std::string summary = *(*directory).finished_summary();
-    while (!summary.empty() && summary.back() == '\n') summary.pop_back();
-    return TrainResult{.stopped = false, .summary = std::move(summary)};
-  }
   TrainRun run(host, name, make, request, std::move(*directory));
   return run.run();
 }

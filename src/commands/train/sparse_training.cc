@@ -10,6 +10,7 @@
 
 #include "base/human_bytes.h"
 #include "commands/predict/prediction.h"
+#include "commands/records/evaluation_set.h"
 #include "commands/records/record_formats.h"
 #include "commands/records/record_import.h"
 #include "commands/records/training_data.h"
@@ -111,6 +112,10 @@ class SparseTraining final : public Training {
     return save_model(host_.disk, paths_.model(), *model_, {.network = std::move(network)});
   }
 
+  Result<void> check_saved() const override {
+    return sparse_engine::check_model_files(host_.disk, paths_.model());
+  }
+
   Result<Measurement> measure() override {
     if (parts_) return measured_by_members();
     if (!test_.has_value()) return Measurement();
@@ -141,7 +146,7 @@ class SparseTraining final : public Training {
     const FeatureKind wanted = samples_->features();
     const auto kind = feature_kind(host_, *test_);
     if (!kind.ok()) return kind.error();
-    if (*kind == wanted) return {};
+    if (*kind == wanted) return check_label_naming(host_, *test_, samples_->schema().has_label_names());
     return Error{.kind = ErrorKind::kUsage,
                  .where = "data.test",
                  .what = "training and test records are of different kinds",
@@ -189,6 +194,7 @@ class SparseTraining final : public Training {
                                .skip_bad = config_.data.skip_bad,
                                .stop = [this] { return stop_requested_(); }});
     if (!imported.ok()) return imported.error();
+    if (const std::string some = describe_unlabelled(*source, *imported); !some.empty()) host_.say(some);
     return lacks_labels(*source, *imported) ? Result<void>(no_labels(*source, &*imported)) : Result<void>();
   }
 
@@ -321,7 +327,8 @@ class SparseTraining final : public Training {
     return {.metrics_json = measured.metrics_json,
             .seconds = measured.seconds,
             .cpu_seconds = measured.cpu_seconds,
-            .while_training = while_training};
+            .while_training = while_training,
+            .text = measured.text};
   }
 
   [[nodiscard]] std::string title() const {

@@ -66,6 +66,7 @@ sparse_engine::FleetCheckpoints checkpoints_of(const TinyProblem::Options& optio
                                                const sparse_engine::FleetShape& shape, NodeId node) {
   if (options.disk == nullptr) return {};
   return {.every_steps = options.checkpoint_every,
+          .every = options.checkpoint_time,
           .save =
               [disk = options.disk, run, shape, node](StepNumber step, sparse::Network& part) {
                 // A disk that fails costs the checkpoint.
@@ -171,6 +172,12 @@ std::shared_ptr<const sparse_engine::FleetJob> TinyProblem::make_job(std::uint64
   sparse_engine::FleetJob* const job = &owned->job;
   job->checkpoints = checkpoints_of(options_, run(), shape_, node);
   job->start = start_;
+  if (options_.delivered) {
+    job->deliver = [delivered = options_.delivered, node](sparse::Network&) -> Result<void> {
+      delivered(node);
+      return {};
+    };
+  }
   job->falsify = std::move(falsify);
   if (start_ > StepNumber()) {
     job->restore = [disk = options_.disk, run = run(), count = labels_.count,

@@ -73,6 +73,9 @@ class TinyProblem {
     host::Disk* disk = nullptr;
     std::uint64_t checkpoint_every = 0;
     std::function<bool()> lasts = {};  // FleetCheckpoints::lasts of all members
+    Duration checkpoint_time = {};     // FleetCheckpoints::every of all members, none of which asks
+    // Called when a member delivers its part.
+    std::function<void(NodeId)> delivered = {};
     std::size_t staleness = 0;
     std::set<StepNumber>* fresh =
         nullptr;                    // steps that members began only after all steps before; outlives all jobs

@@ -61,7 +61,9 @@ Result<void> check_trainable(const DataShape& shape) {
                  .what = "nothing to train on",
                  .got = std::move(got),
                  .expected = std::move(expected),
-                 .fix = "check the file with `gossamer data inspect`"};
+                 .fix =
+                     "check the file, or import it and look: gossamer data import KIND FILE --out DIR; "
+                     "gossamer data inspect DIR"};
   };
   if (shape.records == 0) return refuse("no records", "at least one");
   if (shape.feature_entries == 0) return refuse("records without any feature", "features in some records");

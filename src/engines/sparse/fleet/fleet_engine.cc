@@ -85,12 +85,13 @@ void FleetEngine::computed(FleetTask done, FleetWorkbench& at, Instant now) {
       break;
     case FleetTask::kStepping: round_done(now); break;
     case FleetTask::kSaving:
+    case FleetTask::kDelivering:
       if (life_->alone) install(now);
+      if (done == FleetTask::kDelivering) open_to_questions(now);
       go_on(now);
       break;
     case FleetTask::kAhead:
     case FleetTask::kLooking: go_on(now); break;
-    case FleetTask::kDelivering: open_to_questions(now); break;
     case FleetTask::kAnswering:
       if (at_work()) life_->questions.give(std::move(at.answer), now);
       break;

@@ -116,6 +116,10 @@ void note_step(FleetLife& life, Instant now);
 // except those that applied it in a recovery. The state at the start is on the disk already, and the trained
 // network is delivered.
 [[nodiscard]] bool checkpoint_due(const FleetLife& life);
+// Whether all steps are applied.
+[[nodiscard]] bool is_trained(const FleetLife& life);
+// Whether the trained part is still to be delivered.
+[[nodiscard]] bool has_to_deliver(const FleetLife& life);
 // Whether steps may be lost if it leaves now. At the start of the run and at its end there are other files.
 [[nodiscard]] bool has_to_save(const FleetLife& life);
 // Whether the saved state outlives this node. If not, the engine asks again later.
@@ -158,7 +162,7 @@ class FleetEngine final : public engine::MemberEngine {
   void tick(Instant now) override;
   [[nodiscard]] std::optional<Instant> next_wakeup() const override {
     if (life_ == nullptr) return std::nullopt;
-    const bool saves = life_->alone && in_hand_.task() == FleetTask::kSaving;
+    const bool saves = life_->alone && in_hand_.keeps();
     return saves ? life_->halt_by : sooner(life_->halt_by, life_->look_again);
   }
   [[nodiscard]] Work take_work() override;
@@ -227,6 +231,7 @@ class FleetEngine final : public engine::MemberEngine {
   void stop(const std::string& reason, Instant now) override;
   [[nodiscard]] std::string why_it_ends() const;
   [[nodiscard]] bool end_last_step();
+  [[nodiscard]] bool delivers() const;
   void save_alone();
   void halt_late(Instant now);
   void halt(Instant now);

@@ -31,15 +31,19 @@ void note_step(FleetLife& life, Instant now) {
   if (life.halt_by) life.halt_by = now + halt_time(life);
 }
 
+bool is_trained(const FleetLife& life) { return life.applied.value >= life.job->schedule.total_steps; }
+
+bool has_to_deliver(const FleetLife& life) {
+  return life.job != nullptr && life.job->deliver && life.part && is_trained(life) && !life.delivered;
+}
+
 bool has_to_save(const FleetLife& life) {
   if (life.job == nullptr || !life.job->checkpoints.save) return false;
-  if (life.applied.value >= life.job->schedule.total_steps) return false;
+  if (is_trained(life)) return false;
   return takes_steps(life) || (life.part && life.applied != life.job->start);
 }
 
-bool halts(const FleetLife& life) {
-  return life.wishes.end() == life.applied || life.applied.value >= life.job->schedule.total_steps;
-}
+bool halts(const FleetLife& life) { return life.wishes.end() == life.applied || is_trained(life); }
 
 bool saved_lasts(FleetLife& life, Instant now) {
   const auto& lasts = life.job->checkpoints.lasts;
@@ -62,7 +66,8 @@ bool halt_anew(FleetLife& life, const std::optional<membership::StopAsked>& told
 // step.
 void FleetEngine::stop(const std::string& reason, Instant now) {
   if (life_ != nullptr && stopping_ && (at_work() || life_->look_again || life_->saves_alone)) return;
-  if (life_ == nullptr || !has_to_save(*life_)) return leave(FleetEvent::kStopped, reason, now);
+  if (life_ == nullptr || !(has_to_save(*life_) || delivers()))
+    return leave(FleetEvent::kStopped, reason, now);
   stopping_ = reason;
   if (!at_work()) return save_alone();
   life_->halt_by = now + halt_time(*life_);
@@ -84,19 +89,26 @@ void FleetEngine::halt_late(Instant now) {
 // the same step. True: that is computed now.
 bool FleetEngine::end_last_step() {
   const auto item = life_->rounds->last_of(life_->applied);
-  if (!item || life_->applied.value + 1 >= life_->job->schedule.total_steps) return false;
+  if (!item) return false;
   want_round(*item);
   return true;
 }
 
+// Whether the trained part is not delivered yet. A run that is trained has a result, also if it is told to
+// end.
+bool FleetEngine::delivers() const {
+  return has_to_deliver(*life_) || in_hand_.task() == FleetTask::kDelivering;
+}
+
 // At rest no step is taken with which others could agree to halt. What this member holds may be all that
-// there is, so it saves that and leaves.
+// there is, so it saves or delivers that and leaves.
 void FleetEngine::save_alone() {
   life_->saves_alone = !in_hand_.idle() || end_last_step();
   if (life_->saves_alone) return;  // worked() comes back here
   life_->alone = true;
   life_->look_again = Instant();  // at once, or when it is saved
-  if (life_->saved == life_->applied) return;
+  if (has_to_deliver(*life_)) return deliver(Instant());
+  if (life_->saved == life_->applied || !has_to_save(*life_)) return;
   life_->saved = life_->applied;
   want(FleetTask::kSaving, save_work(life_->bench, life_->applied, true));
 }
@@ -111,9 +123,7 @@ void FleetEngine::tick(Instant now) {
       return blame(liar->rank, liar->error, now);
   }
   if (life_->halt_by && *life_->halt_by <= now) return halt_late(now);
-  if (!life_->look_again || *life_->look_again > now ||
-      (life_->alone && in_hand_.task() == FleetTask::kSaving))
-    return;
+  if (!life_->look_again || *life_->look_again > now || (life_->alone && in_hand_.keeps())) return;
   life_->look_again.reset();
   if (!lives()) return;
   if (life_->halted) return leave(FleetEvent::kOthersSilent, why_it_ends(), now);
@@ -142,7 +152,7 @@ void FleetEngine::tell_halted(Instant now) {
 
 // While a run ends, no member replaces a lost one. This member still waits until its own save lasts.
 void FleetEngine::leave_once_saved(Instant now) {
-  const bool saves = !life_->halted && has_to_save(*life_);
+  const bool saves = !life_->halted && (has_to_save(*life_) || delivers());
   if (!saves) return member().leave(why_it_ends(), now);
   save_alone();
 }

@@ -61,7 +61,7 @@ void FleetEngine::install(Instant now) {
   const Epoch epoch(member().installed().epoch());
   if (epoch <= life_->installed || life_->job == nullptr) return;
   // worked() comes back here.
-  if (life_->saves_alone || (life_->alone && in_hand_.task() == FleetTask::kSaving)) return;
+  if (life_->saves_alone || (life_->alone && in_hand_.keeps())) return;
   auto layout = read_layout(member().installed().decision(), life_->job->shape);
   if (!layout.ok()) return fail(layout.error(), now);
   const auto rank = layout->rank_of(member().self().node);

@@ -48,8 +48,9 @@ bool checkpoint_due(const FleetLife& life) {
 }
 
 FleetEvent due_between_steps(const FleetLife& life, bool ends) {
-  const bool trained = life.applied.value >= life.job->schedule.total_steps;
+  const bool trained = is_trained(life);
   if (checkpoint_due(life)) return FleetEvent::kCheckpointDue;
+  if (ends && has_to_deliver(life)) return FleetEvent::kTrained;
   if (ends && halts(life)) return FleetEvent::kHaltDue;
   if (life.snapshots.due(life.applied, *life.layout, *life.job)) return FleetEvent::kSnapshotDue;
   return trained ? FleetEvent::kTrained : FleetEvent::kFree;

@@ -4,6 +4,24 @@
 #include "engines/sparse/fleet/fleet_engine.h"
 
 namespace gossamer::sparse_engine {
+namespace {
+
+std::optional<FleetTakenUp> taken_up_by(const FleetLife& life) {
+  if (!life.layout) return std::nullopt;
+  const FleetSnapshots& snapshots = life.snapshots;
+  const StepNumber known = snapshots.known().step;
+  return FleetTakenUp{.epoch = life.installed,
+                      .rank = life.rank,
+                      .layout = *life.layout,
+                      .plan = life.plan,
+                      .recovered = life.recovered == life.installed,
+                      .lacks_no_more = life.rounds->order().rounds_left() == 1,
+                      .known_by_all = known,
+                      .stored = snapshots.stored() ? snapshots.under_way()->step : known,
+                      .all_kept = known > life.job->start && snapshots.all_kept(*life.layout)};
+}
+
+}  // namespace
 
 std::optional<StepNumber> FleetEngine::step() const {
   return life_ != nullptr && life_->part ? std::optional(life_->applied) : std::nullopt;
@@ -14,18 +32,7 @@ std::optional<sparse::NetworkPart> FleetEngine::part() const {
 }
 
 std::optional<FleetTakenUp> FleetEngine::taken_up() const {
-  if (life_ == nullptr || !life_->layout) return std::nullopt;
-  const FleetSnapshots& snapshots = life_->snapshots;
-  const StepNumber known = snapshots.known().step;
-  return FleetTakenUp{.epoch = life_->installed,
-                      .rank = life_->rank,
-                      .layout = *life_->layout,
-                      .plan = life_->plan,
-                      .recovered = life_->recovered == life_->installed,
-                      .lacks_no_more = life_->rounds->order().rounds_left() == 1,
-                      .known_by_all = known,
-                      .stored = snapshots.stored() ? snapshots.under_way()->step : known,
-                      .all_kept = known > life_->job->start && snapshots.all_kept(*life_->layout)};
+  return life_ != nullptr ? taken_up_by(*life_) : std::nullopt;
 }
 
 FleetLearner* FleetEngine::learner() const {

@@ -29,6 +29,7 @@ class StoppedFleet {
   struct Kept {
     std::uint64_t checkpoint_every = 0;
     std::size_t copies = 2;
+    std::uint64_t steps = 10000;
   };
   explicit StoppedFleet(std::uint64_t seed) : StoppedFleet(seed, Kept{}) {}
   StoppedFleet(std::uint64_t seed, const Kept& kept)
@@ -36,9 +37,10 @@ class StoppedFleet {
                  .labels = 40,
                  .hidden = 64,
                  .samples = 6,
-                 .steps = 10000,
+                 .steps = kept.steps,
                  .disk = &disk_,
-                 .checkpoint_every = kept.checkpoint_every},
+                 .checkpoint_every = kept.checkpoint_every,
+                 .delivered = [this](NodeId node) { delivered_.insert(node); }},
         problem_(options_),
         fleet_(problem_, {.first_members = 3,
                           .copies = kept.copies,
@@ -83,6 +85,8 @@ class StoppedFleet {
   [[nodiscard]] bool all_gone() {
     return std::ranges::all_of(fleet_->members(), [](const auto& one) { return one.second->done(); });
   }
+  // Nodes that have delivered their part of the trained network.
+  [[nodiscard]] const std::set<NodeId>& delivered() const { return delivered_; }
   [[nodiscard]] StepNumber reached() const { return reached_; }
   // The step from which the run goes on.
   [[nodiscard]] StepNumber resumes_at() const { return TinyProblem(options_).start(); }
@@ -98,6 +102,7 @@ class StoppedFleet {
 
  private:
   host::SimDisk disk_;
+  std::set<NodeId> delivered_;
   TinyProblem::Options options_;
   TinyProblem problem_;
   SparseFleet fleet_;
@@ -142,6 +147,81 @@ TEST(FleetStop, AllLeaveInAChangeThatNobodyEnds) {
     }
   }
   EXPECT_GT(apart, 5U);
+}
+
+// Claim: a view may change again when pieces have moved, and members have not all told so. If nobody leads
+// then, and all are told to leave, what they save is of one step, and of the parts that they have now. What
+// others had given for their parts of before is not applied to these.
+TEST(FleetStop, AllLeaveWhenPiecesHaveJustMoved) {
+  for (std::uint64_t after = 0; after < 60; ++after) {
+    SCOPED_TRACE(::testing::Message() << after << " x 3 ms");
+    StoppedFleet run(after);
+    run.fleet()->internet().set_path("m1", "m3", {.delay = from_milliseconds(60)});
+    run.change_view(ViewChangedBy::kJoin);
+    const Epoch first = run.fleet()->durable().begun();
+    while (run.fleet()->durable().installed() < first) run.run_for(0.001);
+    run.run_for(0.003 * static_cast<double>(after));
+    run.change_view(ViewChangedBy::kJoin);
+    run.run_for(0.012);
+    run.lose_the_coordinator();
+    run.all_leave_alone();
+    EXPECT_TRUE(run.all_gone()) << run.fleet()->log();
+    EXPECT_EQ(run.fleet()->failure(), std::nullopt) << *run.fleet()->failure();
+    EXPECT_GE(run.resumes_at(), run.reached());
+    run.expect_to_go_on();
+  }
+}
+
+// Claim: a run that is told to end within its very last step is trained, so all members deliver their parts
+// before they leave. Before that step they save, and none delivers.
+TEST(FleetStop, WithinTheLastStep) {
+  constexpr std::uint64_t kSteps = 40;
+  std::uint64_t trained = 0;
+  for (std::uint64_t after = 0; after < 60; ++after) {
+    SCOPED_TRACE(::testing::Message() << after << " x 2 ms");
+    StoppedFleet run(after, {.steps = kSteps});
+    while (run.reached() < StepNumber(kSteps - 2)) run.run_for(0.001);
+    run.run_for(0.002 * static_cast<double>(after));
+    run.fleet()->stop("enough");
+    for (int i = 0; i < 1000 && !run.all_gone(); ++i) run.run_for(0.1);
+    EXPECT_TRUE(run.all_gone()) << run.fleet()->log();
+    EXPECT_EQ(run.fleet()->failure(), std::nullopt);
+    if (run.reached() == StepNumber(kSteps)) {
+      ++trained;
+      EXPECT_EQ(run.delivered().size(), 3U);
+    } else {
+      EXPECT_EQ(run.resumes_at(), run.reached());
+      EXPECT_TRUE(run.delivered().empty());
+    }
+  }
+  EXPECT_GT(trained, 5U);
+  EXPECT_LT(trained, 60U);
+}
+
+// Claim: members that rest within the last step while nobody leads deliver their parts or save, all the same,
+// when they are told to leave.
+TEST(FleetStop, AllLeaveWithinTheLastStep) {
+  constexpr std::uint64_t kSteps = 40;
+  std::uint64_t trained = 0;
+  for (std::uint64_t after = 0; after < 60; ++after) {
+    SCOPED_TRACE(::testing::Message() << after << " x 2 ms");
+    StoppedFleet run(after, {.steps = kSteps});
+    while (run.reached() < StepNumber(kSteps - 4)) run.run_for(0.001);
+    run.run_for(0.002 * static_cast<double>(after));
+    run.change_view(ViewChangedBy::kDrain);
+    run.lose_the_coordinator();
+    run.all_leave_alone();
+    EXPECT_TRUE(run.all_gone()) << run.fleet()->log();
+    EXPECT_EQ(run.fleet()->failure(), std::nullopt);
+    if (run.reached() == StepNumber(kSteps)) {
+      ++trained;
+      EXPECT_GE(run.delivered().size(), 3U);
+    } else {
+      EXPECT_GE(run.resumes_at(), run.reached());
+    }
+  }
+  EXPECT_GT(trained, 5U);
+  EXPECT_LT(trained, 60U);
 }
 
 // Claim: a run that is told to end while its coordinator is cut off from all members loses no step. They

@@ -33,6 +33,8 @@ class WorkInHand {
   using Upkeep = std::vector<std::function<void(FleetWorkbench&)>>;
 
   [[nodiscard]] FleetTask task() const { return task_; }
+  // What is computed is kept beyond this node.
+  [[nodiscard]] bool keeps() const { return task_ == FleetTask::kSaving || task_ == FleetTask::kDelivering; }
   [[nodiscard]] bool idle() const { return task_ == FleetTask::kNothing; }
   // Requires idle(). The upkeep is done first.
   void want(FleetTask task, FleetWorkbenchRef bench, Upkeep upkeep, FleetWork work) {

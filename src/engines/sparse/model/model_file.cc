@@ -176,6 +176,16 @@ Result<OpenedModel> open_model_header(host::Disk& disk, const std::string& direc
                      .header = *std::move(header)};
 }
 
+Result<void> check_model_files(host::Disk& disk, const std::string& directory) {
+  const auto opened = open_model_header(disk, directory);
+  if (!opened.ok()) return opened.error();
+  for (const ShardEntry& shard : opened->header.shards) {
+    const auto mapped = map_model_shard(disk, opened->directory, shard);
+    if (!mapped.ok()) return mapped.error();
+  }
+  return {};
+}
+
 Result<Model> load_model(host::Disk& disk, const std::string& directory, Reading reading) {
   const auto opened = open_model_header(disk, directory);
   if (!opened.ok()) return opened.error();

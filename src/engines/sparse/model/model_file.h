@@ -42,6 +42,10 @@ struct SaveModelOptions {
 [[nodiscard]] Result<Model> load_model(host::Disk& disk, const std::string& directory,
                                        Reading reading = Reading::kAll);
 
+// Whether all files of the model are there, with the sizes and checksums that model.json tells. The error is
+// that of load_model().
+[[nodiscard]] Result<void> check_model_files(host::Disk& disk, const std::string& directory);
+
 // The same in steps, for callers that want parts of it.
 struct OpenedModel {
   std::string directory;          // of its files: after a crash NAME.old may be the model NAME

@@ -111,6 +111,31 @@ TEST(ServingEngine, TheNextLeadGetsNoAnswerOfBefore) {
   EXPECT_EQ(fleet.answers(), before);
 }
 
+// Claim: a member that is fenced while it computes an answer, and begins another life, does not send that
+// answer in it. The lead has not asked this life. Links have numbers from 1 in each life, so the link is not
+// known by its number alone.
+TEST(ServingEngine, TheNextLifeGivesNoAnswerOfBefore) {
+  Served served({.features = 60, .labels = 77, .hidden = 48});
+  Rng rng(5, Purpose::kTest);
+  const testing::OwnedRows queries = testing::random_rows(rng, 60, 8);
+  ServedFleet fleet(served, 2, 1, from_seconds(40));
+  fleet.ask(queries.view(), 10);
+  ASSERT_TRUE(fleet.answer(600'000)) << fleet->log();
+  fleet.ask(queries.view(), 10);
+  EXPECT_FALSE(fleet.answer(1000)) << "members compute for 40 s";
+  const NodeId node = fleet->member("m1").node();
+  const std::size_t before = fleet.answers_of(node);
+  EXPECT_GE(before, 1U);
+  const std::uint64_t lives = fleet->member("m1").lives();
+  fleet->cut_off_for("m1", from_seconds(15));
+  fleet->run_for(35);
+  ASSERT_EQ(fleet->member("m1").lives(), lives + 1) << fleet->log();
+  ASSERT_NE(fleet->member("m1").member(), nullptr);
+  fleet->run_for(10);
+  EXPECT_EQ(fleet.answers_of(node), before);
+  EXPECT_EQ(fleet->failure(), std::nullopt);
+}
+
 // Claim: a number that overflows finds nothing for its own query, as in one process, and harms no other.
 TEST(ServingEngine, OverflowsAlone) {
   Served served({.features = 60, .labels = 77, .hidden = 48});

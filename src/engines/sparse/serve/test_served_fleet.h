@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -112,7 +113,8 @@ class ServedFleet {
                   const cluster::Coordinator* const leader = fleet_.leader();
                   if (leader == nullptr || arrived.message.channel != kQueryChannel) return;
                   sparse_serving::Body body;
-                  if (body.ParseFromString(arrived.message.body) && body.has_answer()) ++answers_;
+                  if (body.ParseFromString(arrived.message.body) && body.has_answer())
+                    ++answers_[arrived.from.node];
                   // As node::Companion is told.
                   if (leader->installed() != placed_)
                     queries_->placed(placed_ = leader->installed(), leader->decision());
@@ -133,7 +135,13 @@ class ServedFleet {
                         }});
   }
   // Answers that have come to leads so far.
-  [[nodiscard]] std::size_t answers() const { return answers_; }
+  [[nodiscard]] std::size_t answers() const {
+    std::size_t all = 0;
+    for (const auto& [node, answers] : answers_) all += answers;
+    return all;
+  }
+  // Those of a node, in all of its lives.
+  [[nodiscard]] std::size_t answers_of(NodeId node) { return answers_[node]; }
   void ask(const data::SparseRows& queries, std::size_t labels) {
     queries_->ask({.rows = queries, .labels = labels});
   }
@@ -172,7 +180,7 @@ class ServedFleet {
 
   Served& served_;
   const Duration work_;
-  std::size_t answers_ = 0;
+  std::map<NodeId, std::size_t> answers_;  // by the node that gave them
   FleetWorkload workload_;
   std::optional<FleetQueries> queries_;
   Epoch placed_;                // that the queries were told

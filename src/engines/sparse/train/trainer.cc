@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <span>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "base/check.h"
 #include "engines/sparse/config/config.h"
 #include "engines/sparse/config/negatives_plan.h"
+#include "engines/sparse/train/divergence.h"
 #include "learn/sparse/negatives/hash_negatives.h"
 #include "learn/sparse/negatives/negatives.h"
 #include "settings/toml.h"
@@ -120,6 +122,7 @@ class TrainingRun {
       const float rate = schedule_.learning_rate(next_);
       const data::Batch batch = steps_.read(next_);
       const sparse::StepReport report = learner.step(batch, next_, {.learning_rate = rate});
+      if (!std::isfinite(report.loss)) return diverged(next_.value + 1, "a loss");
       ++next_;
       outcome.phases += report.phases;
       recent_.add(report.loss);
@@ -127,6 +130,8 @@ class TrainingRun {
       stopped = hooks_.stop_requested();
       if (auto saved = save_when_due(stopped, outcome.checkpoints); !saved.ok()) return saved.error();
     }
+    if (next_.value == in_.recipe.steps && !has_finite_weights(network_))
+      return diverged(next_.value, "a weight");
     outcome.steps = next_.value;
     outcome.samples = next_.value * in_.config.train.batch;
     outcome.final_loss = recent_.mean();
@@ -185,12 +190,20 @@ class TrainingRun {
     return hashed_ ? std::optional(hashed_->state()) : std::nullopt;
   }
 
+  [[nodiscard]] static Error diverged(std::uint64_t step, std::string_view what) {
+    return network_diverged({.where = fmt::format("step {}", step),
+                             .got = fmt::format("{} that is no number, or infinite", what),
+                             .expected = "finite numbers"});
+  }
+
   // Saves when it is due. A save that fails is reported and the run goes on, unless a stop before the last
   // step asked for it.
   Result<void> save_when_due(bool stopping, tensors::CheckpointCounters& counters) {
     const bool finished = next_.value == in_.recipe.steps;
     const bool asked_for = stopping && !finished;
     if (!asked_for && !due()) return {};
+    // The checkpoint before stays the newest one.
+    if (!has_finite_weights(network_)) return diverged(next_.value, "a weight");
     auto tables = finished ? std::nullopt : table_state();
     auto tensors = checkpoint_tensors(network_, tables);
     if (finished) {

@@ -231,8 +231,10 @@ HttpReply PosixHttpServer::hand_over(HttpRequest request) {
 
 void PosixHttpServer::post(const httplib::Request& from, httplib::Response& to,
                            const httplib::ContentReader& read) {
-  HttpRequest request{.content_type = media_type(from), .parameters = {}, .body = {}};
-  for (const auto& [name, value] : from.params) request.parameters[name] = value;
+  HttpRequest request{.content_type = media_type(from), .parameters = {}, .repeated = {}, .body = {}};
+  for (const auto& [name, value] : from.params) {
+    if (!request.parameters.insert_or_assign(name, value).second) request.repeated = name;
+  }
   // The library does not say whether it unpacked a body to its end, so none is taken.
   const bool packed = from.has_header("Content-Encoding");
   bool large = false;

@@ -216,6 +216,29 @@ class MemorySource final : public ByteSource {
   std::string_view content_;
 };
 
+// A source whose first bytes were read before.
+class BegunSource final : public ByteSource {
+ public:
+  BegunSource(std::string begin, std::unique_ptr<ByteSource> rest)
+      : begin_(std::move(begin)), rest_(std::move(rest)) {}
+
+  Result<std::size_t> read(std::span<std::byte> out) override {
+    const std::size_t first = std::min(out.size(), begin_.size() - at_);
+    if (first > 0) std::memcpy(out.data(), begin_.data() + at_, first);
+    at_ += first;
+    if (first == out.size()) return first;
+    auto more = rest_->read(out.subspan(first));
+    if (!more.ok()) return more.error();
+    return first + *more;
+  }
+  [[nodiscard]] const std::string& name() const override { return rest_->name(); }
+
+ private:
+  std::string begin_;
+  std::size_t at_ = 0;
+  std::unique_ptr<ByteSource> rest_;
+};
+
 bool starts_with(std::span<const std::byte> bytes, std::string_view magic) {
   return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
 }
@@ -264,6 +287,16 @@ Result<std::unique_ptr<ByteSource>> open_bytes(host::Disk& disk, const std::stri
   auto file = disk.open_sequential(standard_input ? "/dev/stdin" : path);
   if (!file.ok()) return file.error();
   return unpack(*std::move(file), standard_input ? "stdin" : path);
+}
+
+Result<std::unique_ptr<ByteSource>> look_first(std::unique_ptr<ByteSource> source,
+                                               FunctionRef<Result<void>(std::string_view begin)> look) {
+  std::string begin(std::size_t{64} << 10, '\0');
+  const auto got = source->read(std::as_writable_bytes(std::span(begin)));
+  if (!got.ok()) return got.error();
+  begin.resize(*got);
+  if (auto done = look(begin); !done.ok()) return done.error();
+  return std::unique_ptr<ByteSource>(std::make_unique<BegunSource>(std::move(begin), std::move(source)));
 }
 
 Result<std::string> read_all(ByteSource& source, std::size_t limit_bytes) {

@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/function_ref.h"
 #include "base/result.h"
 #include "host/api/disk.h"
 
@@ -45,6 +46,11 @@ class ByteSource {
 // The same over a file that is already open.
 [[nodiscard]] Result<std::unique_ptr<ByteSource>> unpack(std::unique_ptr<host::SequentialFile> file,
                                                          std::string name);
+
+// Shows the first bytes, 64 KiB if there are as many, to `look`, and gives a source that has them still. So a
+// pipe, which is read once, can be looked at. Errors: those of the source and of `look`.
+[[nodiscard]] Result<std::unique_ptr<ByteSource>> look_first(
+    std::unique_ptr<ByteSource> source, FunctionRef<Result<void>(std::string_view begin)> look);
 
 // The rest of a source as one string. kBadData if it holds more than `limit_bytes`.
 [[nodiscard]] Result<std::string> read_all(ByteSource& source,

@@ -16,6 +16,7 @@ void add_report(ReadReport& sum, const ReadReport& report) {
   sum.skipped += report.skipped;
   sum.bytes += report.bytes;
   sum.labelled += report.labelled;
+  sum.labels_keys += report.labels_keys;
   sum.features = std::max(sum.features, report.features);
   sum.labels = std::max(sum.labels, report.labels);
   for (const Error& example : report.examples) {
@@ -39,7 +40,7 @@ Result<ReadReport> read_sources(
   CHECK(!options.sources.empty());
   ReadReport sum;
   for (const std::string& path : options.sources) {
-    auto source = open_bytes(disk, path);
+    auto source = options.open ? options.open(path) : open_bytes(disk, path);
     if (!source.ok()) return source.error();
     ReadOptions read = options.read;
     read.skipped_before += sum.skipped;

@@ -7,6 +7,8 @@
 // learn/text/text_import.h imports records of text likewise. Thread rule: the calling thread (reading.h).
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -26,6 +28,8 @@ struct ImportOptions {
   std::string cache_path;
   ReadOptions read = {};
   CacheWriterOptions cache = {};
+  // Opens a source; empty: open_bytes().
+  std::function<Result<std::unique_ptr<ByteSource>>(const std::string& path)> open = {};
 };
 
 // Imports XMLC text (xmlc_reader.h). The shape is the largest of the headers', or of what was seen.

@@ -275,6 +275,7 @@ bool JsonlEvents::finish() {
   const auto first = labels.begin() + static_cast<std::ptrdiff_t>(lines_.last_ends().label_number);
   std::sort(first, labels.end());
   labels.erase(std::unique(first, labels.end()), labels.end());
+  row_.has_labels = has_labels_;
   row_.ends = lines_.ends();
   lines_.rows.push_back(row_);
   return true;

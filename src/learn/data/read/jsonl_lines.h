@@ -37,6 +37,7 @@ struct JsonlLines {
     JsonlRecord::Kind kind = JsonlRecord::Kind::kText;
     Piece text;
     Piece context;
+    bool has_labels = false;  // the key, with labels or without
     Ends ends;
   };
 

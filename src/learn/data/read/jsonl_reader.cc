@@ -25,18 +25,22 @@ class JsonlDrain {
     for (const LineKind kind : lines.kind) {
       ++line_;
       if (kind == LineKind::kBlank) continue;
-      const Result<void> done = kind == LineKind::kBad ? ledger_.add(line_, lines.bad[bad++])
-                                                       : take(lines.record(row++, scratch_), sink);
-      if (!done.ok()) return done;
+      if (kind == LineKind::kBad) {
+        if (auto done = ledger_.add(line_, lines.bad[bad++]); !done.ok()) return done;
+        continue;
+      }
+      const bool has_labels = lines.rows[row].has_labels;
+      if (auto done = take(lines.record(row++, scratch_), has_labels, sink); !done.ok()) return done;
     }
     return {};
   }
 
  private:
-  Result<void> take(const JsonlRecord& record, const JsonlSink& sink) {
+  Result<void> take(const JsonlRecord& record, bool has_labels, const JsonlSink& sink) {
     const std::uint64_t taken = report_.records;
     if (auto done = ledger_.judge(line_, sink(record)); !done.ok() || report_.records == taken) return done;
     if (!record.label_number.empty() || !record.label_name.empty()) ++report_.labelled;
+    if (has_labels) ++report_.labels_keys;
     if (!record.index.empty()) report_.features = std::max(report_.features, record.index.back() + 1);
     if (!record.label_number.empty()) {
       report_.labels = std::max(report_.labels, record.label_number.back() + 1);

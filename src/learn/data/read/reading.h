@@ -64,7 +64,8 @@ struct ReadReport {
   // One more than the largest index seen, or what the header says.
   std::uint32_t features = 0;
   std::uint32_t labels = 0;
-  std::uint64_t labelled = 0;  // of the records of XMLC text and JSON lines, those with a label
+  std::uint64_t labelled = 0;     // of the records of XMLC text and JSON lines, those with a label
+  std::uint64_t labels_keys = 0;  // of the records of JSON lines, those with the key "labels", empty or not
   // The first kMaxExamples bad lines, in the order of the file.
   std::vector<Error> examples = {};
   // The first kMaxKeys keys of JSON lines that no reader looks at. They may be misnamed.

@@ -2,6 +2,7 @@
 #include "learn/sparse/network/adam.h"
 
 #include <cmath>
+#include <limits>
 
 #include "base/check.h"
 
@@ -12,6 +13,25 @@ PowerTable::PowerTable(double base) : low_(), high_() {
     low_[i] = static_cast<float>(std::pow(base, static_cast<double>(i)));
     high_[i] = static_cast<float>(std::pow(base, static_cast<double>(i * kSize)));
   }
+}
+
+MomentBound::MomentBound(const OptimizerOptions& options, Moments kind, std::uint64_t updates) {
+  // Four roundings of floats an update, with those of the powers. First moments of a block are stored in
+  // bf16.
+  constexpr double kRounding = 0x1p-20;
+  constexpr double kHalfRounding = 0x1p-8;
+  // An update loses less than this of v: 16 squares below the smallest normal float.
+  constexpr double kLost = 0x1p-122;
+  constexpr double kMargin = 1.02;
+  const bool block = kind == Moments::kBlock;
+  const double beta1 = options.beta1 * (1 + kRounding) * (block ? 1 + kHalfRounding : 1);
+  const double beta2 = options.beta2 * (1 - kRounding);
+  const double q = beta1 * beta1 / beta2;
+  const auto n = static_cast<double>(updates);
+  const double sum = q == 1 ? n : (1 - std::pow(q, n)) / (1 - q);
+  const double newest = (1 - options.beta1) * (1 - options.beta1) / (1 - options.beta2);
+  ratio_ = kMargin * newest * sum * (block ? static_cast<double>(kernels::kMomentBlock) : 1);
+  lost_ = kLost / (1 - beta2);
 }
 
 RowOptimizer::RowOptimizer(const OptimizerOptions& options)
@@ -43,6 +63,11 @@ kernels::AdamCoefficients RowOptimizer::coefficients(std::uint64_t skipped) cons
   if (options_.skipped == SkippedSteps::kHold || skipped == 0) return c;
   c.decay1 = beta1_powers_.power(skipped);
   c.decay2 = beta2_powers_.power(skipped);
+  // A v that has vanished would let the rest of m move its weight by a huge step. An infinite v stays one.
+  if (constexpr float kLeast = std::numeric_limits<float>::min(); c.decay2 < kLeast) {
+    c.decay1 = 0;
+    c.decay2 = kLeast;
+  }
   if (options_.skipped == SkippedSteps::kDecayAndMove) {
     // sum of ratio^j for j = 1..skipped
     const double sum = ratio_ * (1.0 - static_cast<double>(ratio_powers_.power(skipped))) / (1.0 - ratio_);

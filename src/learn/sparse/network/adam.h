@@ -64,6 +64,27 @@ struct AdamScalar {
   float* v;
 };
 
+// What holds of the moments m and v of every number that a RowOptimizer has updated, whatever the gradients
+// were. With the gradient g_i of the update i before the last one
+//   |m| <= sum (1 - beta1) beta1^i |g_i|        v >= sum (1 - beta2) beta2^i g_i^2
+// so by Cauchy and Schwarz, for n updates,
+//   m^2 <= v (1 - beta1)^2 / (1 - beta2) (1 + q + ... + q^(n - 1))        q = beta1^2 / beta2
+// Skipped steps that shrink both only leave terms out. In a moment block v follows the mean of squares, so
+// m^2 may be 16 times that. Roundings of each update make beta1 a little larger and beta2 a little smaller.
+// Small squares are lost from v, so a little is added to it. If this q is 1 or more, the bound grows with n
+// and ends infinite. An update of moments within the bound gives moments within it.
+class MomentBound {
+ public:
+  // `updates`: the most that the row may have had.
+  MomentBound(const OptimizerOptions& options, Moments kind, std::uint64_t updates);
+  // Any numbers; a NaN is not possible.
+  [[nodiscard]] bool possible(double m, double v) const { return m * m <= ratio_ * (v + lost_); }
+
+ private:
+  double ratio_;
+  double lost_;
+};
+
 class RowOptimizer {
  public:
   explicit RowOptimizer(const OptimizerOptions& options);

@@ -5,8 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <functional>
 #include <vector>
+
+#include "base/rng.h"
 
 namespace gossamer::sparse {
 namespace {
@@ -154,6 +159,144 @@ TEST(RowOptimizer, TreatsScalarsLikeRows) {
       const auto c = optimizer.update(k, table, 0, gradient.data());
       optimizer.update_scalar({&w, &m, &v}, gradient[0], c);
       EXPECT_NEAR(w, table.weights(0)[0], 1e-6) << t;
+    }
+  }
+}
+
+// Gradients of one row, by the update.
+using Draw = std::function<float(std::uint64_t update)>;
+
+// Updates one row of 20 columns with drawn gradients, and with drawn gaps between the updates. Checks the
+// bound after each. Returns the largest m^2 / v that it saw.
+double expect_bounded(const OptimizerOptions& options, kernels::Isa isa, Moments kind, const Draw& draw,
+                      std::uint64_t gaps) {
+  const kernels::Kernels& k = kernels::kernels_for(isa);
+  RowOptimizer optimizer(options);
+  RowTable table({.rows = 1, .width = 20}, kind);
+  std::vector<float> gradient(table.stride());
+  float bias = 0;
+  float bias_m = 0;
+  float bias_v = 0;
+  Rng rng(gaps, Purpose::kTest);
+  double most = 0;
+  StepNumber step{0};
+  for (std::uint64_t update = 0; update < 300; ++update) {
+    step.value += 1 + (gaps > 0 ? rng.below(gaps) : 0);
+    for (std::size_t i = 0; i < 20; ++i) gradient[i] = draw(update);
+    optimizer.begin_step(step, 0.01F);
+    const auto c = optimizer.update(k, table, 0, gradient.data());
+    optimizer.update_scalar({.w = &bias, .m = &bias_m, .v = &bias_v}, gradient[0], c);
+    const MomentBound bound(options, kind, update + 1);
+    const MomentBound scalar(options, Moments::kElement, update + 1);
+    EXPECT_TRUE(scalar.possible(bias_m, bias_v)) << bias_m << " " << bias_v << " after " << update;
+    bool all = true;
+    for (std::size_t i = 0; i < 20; ++i) {
+      const bool block = kind == Moments::kBlock;
+      const float m = block ? std::bit_cast<float>(std::uint32_t{table.block_moment1(0)[i].bits} << 16)
+                            : table.moment1(0)[i];
+      const float v = block ? table.block_moment2(0)[i / kernels::kMomentBlock] : table.moment2(0)[i];
+      all = all && bound.possible(m, v);
+      if (v > 0x1p-100F) most = std::max(most, double{m} * m / v);
+    }
+    EXPECT_TRUE(all) << "update " << update << ", gaps " << gaps;
+    if (!all) break;
+  }
+  return most;
+}
+
+// Claim: moments that the optimizer has made are within the bound, with every policy, kind and instruction
+// set, whatever the gradients were: tiny ones, whose squares vanish, huge ones, and rare ones among zeros.
+// So it is where the first moment decays nearly as slowly as the square root of the second.
+TEST(MomentBound, HoldsForAllGradients) {
+  struct Decays {
+    double beta1;
+    double beta2;
+  };
+  Rng rng(7, Purpose::kTest);
+  const auto magnitude = [&rng](int low, int high) {
+    const auto sign = rng.below(2) == 0 ? 1.0F : -1.0F;
+    const auto exponent = low + static_cast<int>(rng.below(static_cast<std::uint64_t>(high - low)));
+    return std::ldexp(sign * (1 + rng.uniform()), exponent);
+  };
+  const std::vector<Draw> draws = {
+      [&](std::uint64_t) { return magnitude(-4, 4); },
+      [&](std::uint64_t) { return magnitude(-149, -60); },
+      [&](std::uint64_t) { return magnitude(-75, -60); },
+      [&](std::uint64_t) { return magnitude(40, 126); },
+      [&](std::uint64_t) { return magnitude(-149, 60); },
+      [&](std::uint64_t update) { return update % 50 == 0 ? magnitude(-10, 60) : 0.0F; },
+      [&](std::uint64_t update) { return update == 0 ? 0x1p60F : 0.0F; },
+      [&](std::uint64_t update) { return std::pow(0.9F, static_cast<float>(300 - update)); }};
+  for (const kernels::Isa isa : kernels::kAllIsas) {
+    if (!kernels::supported(isa)) continue;
+    for (const Decays& decays : {Decays{0.9, 0.999},
+                                 {0, 0.9},
+                                 {0.9, 0.82},
+                                 {0.99, 0.9802},
+                                 {0.9999, 0.999999},
+                                 {0.5, 0.999999},
+                                 {0.9999, 0.99980002},
+                                 {0.8, 0.95}}) {
+      for (const auto skipped : {SkippedSteps::kHold, SkippedSteps::kDecay, SkippedSteps::kDecayAndMove}) {
+        for (const Moments kind : {Moments::kElement, Moments::kBlock}) {
+          for (const std::uint64_t gaps : {0U, 5U, 900U}) {
+            SCOPED_TRACE(::testing::Message() << decays.beta1 << " " << decays.beta2);
+            const OptimizerOptions options{.beta1 = decays.beta1, .beta2 = decays.beta2, .skipped = skipped};
+            for (const Draw& draw : draws) (void)expect_bounded(options, isa, kind, draw, gaps);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Claim: the bound is no wider than it must be. Gradients that grow as beta1 / beta2 with each update come
+// within a few percent of it. In a block, a column whose neighbours have none does. A first moment of 2^60
+// beside a second one of 0 is not possible, nor one that is a few times too large.
+TEST(MomentBound, IsTight) {
+  const OptimizerOptions options;
+  const auto grows = [](std::uint64_t update) {
+    return static_cast<float>(std::pow(0.999 / 0.9, static_cast<double>(update) - 150));
+  };
+  const MomentBound bound(options, Moments::kElement, 300);
+  const double most = expect_bounded(options, kernels::best_isa(), Moments::kElement, grows, 0);
+  EXPECT_FALSE(bound.possible(std::sqrt(most * 1.1), 1));
+  EXPECT_FALSE(bound.possible(0x1p60, 0));
+  EXPECT_FALSE(bound.possible(1e-12, 0));
+  EXPECT_TRUE(bound.possible(0, 0));
+  EXPECT_FALSE(bound.possible(std::nan(""), 1));
+  const MomentBound block(options, Moments::kBlock, 300);
+  EXPECT_TRUE(block.possible(std::sqrt(16 * most), 1));
+  EXPECT_FALSE(block.possible(std::sqrt(16 * most * 1.2), 1));
+  EXPECT_FALSE(block.possible(0x1p60, 0));
+}
+
+// Claim: an update of moments within the bound gives moments within it. So a member that has taken such
+// moments from another one can give its own.
+TEST(MomentBound, IsKeptByUpdates) {
+  const OptimizerOptions options;
+  const kernels::Kernels& k = kernels::kernels_for(kernels::best_isa());
+  Rng rng(11, Purpose::kTest);
+  for (int row = 0; row < 200; ++row) {
+    RowOptimizer optimizer(options);
+    RowTable table({.rows = 1, .width = 16}, Moments::kElement);
+    const MomentBound bound(options, Moments::kElement, 1'000'000);
+    const float v = std::ldexp(1.0F, static_cast<int>(rng.below(120)) - 100);
+    float most = 0;
+    for (float m = std::sqrt(v); bound.possible(m, v); m *= 1.001F) most = m;
+    for (std::size_t i = 0; i < 16; ++i) table.moment1(0)[i] = most;
+    for (std::size_t i = 0; i < 16; ++i) table.moment2(0)[i] = v;
+    for (std::uint64_t step = 500'000; step < 500'100; ++step) {
+      // The gradient that takes m farthest from the square root of v.
+      std::vector<float> gradient(table.stride());
+      const float worst = table.moment2(0)[0] / table.moment1(0)[0];
+      for (std::size_t i = 0; i < 16; ++i) gradient[i] = worst * static_cast<float>(i);
+      optimizer.begin_step(StepNumber{step}, 0.01F);
+      optimizer.update(k, table, 0, gradient.data());
+      bool all = true;
+      for (std::size_t i = 0; i < 16; ++i)
+        all = all && bound.possible(table.moment1(0)[i], table.moment2(0)[i]);
+      ASSERT_TRUE(all) << row << " " << step;
     }
   }
 }

@@ -37,40 +37,52 @@ Moments kind_of(const NetworkShape& shape, const TableMoments& moments, const Ne
   return piece.layer <= shape.dense.size() ? Moments::kElement : moments.output;
 }
 
-// Reads the numbers of a row, which may lie at any address. Without their signs, floats are in the order of
-// their bits, and NaNs come last.
-class RowBytes {
- public:
-  explicit RowBytes(std::span<const std::byte> bytes) : bytes_(bytes) {}
+// The largest number of a run of a row, which may lie at any address. Without their signs, floats are in the
+// order of their bits, and NaNs come last.
+template <class T, T kMask>
+T largest(std::span<const std::byte> run) {
+  T most = 0;
+  for (std::size_t at = 0; at < run.size(); at += sizeof(T)) {
+    T value = 0;
+    std::memcpy(&value, run.data() + at, sizeof(T));
+    most = std::max(most, static_cast<T>(value & kMask));
+  }
+  return most;
+}
 
-  [[nodiscard]] bool within(std::size_t count, float most) {
-    return largest<std::uint32_t, 0x7fffffff>(count) <= std::bit_cast<std::uint32_t>(most);
-  }
-  [[nodiscard]] bool finite_halves(std::size_t count) {
-    return largest<std::uint16_t, 0x7fff>(count) < 0x7f80;
-  }
-  // Squares are not negative. An infinite one stops its weight, and harms nothing.
-  [[nodiscard]] bool squares(std::size_t count) {
-    return largest<std::uint32_t, 0xffffffff>(count) <=
-           std::bit_cast<std::uint32_t>(std::numeric_limits<float>::infinity());
-  }
-  [[nodiscard]] std::uint32_t number() { return largest<std::uint32_t, 0xffffffff>(1); }
+bool within(std::span<const std::byte> floats, float most) {
+  return largest<std::uint32_t, 0x7fffffff>(floats) <= std::bit_cast<std::uint32_t>(most);
+}
 
- private:
-  template <class T, T kMask>
-  T largest(std::size_t count) {
-    T most = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      T value = 0;
-      std::memcpy(&value, bytes_.data() + i * sizeof(T), sizeof(T));
-      most = std::max(most, static_cast<T>(value & kMask));
-    }
-    bytes_ = bytes_.subspan(count * sizeof(T));
-    return most;
-  }
+// First moments of a block. The upper half of a float is its value in bf16, rounded towards 0.
+bool halves_within(std::span<const std::byte> halves, float most) {
+  return largest<std::uint16_t, 0x7fff>(halves) <= std::bit_cast<std::uint32_t>(most) >> 16;
+}
 
-  std::span<const std::byte> bytes_;
-};
+// Squares are not negative. An infinite one stops its weight, and harms nothing.
+bool squares(std::span<const std::byte> floats) {
+  return largest<std::uint32_t, 0xffffffff>(floats) <=
+         std::bit_cast<std::uint32_t>(std::numeric_limits<float>::infinity());
+}
+
+float float_at(std::span<const std::byte> floats, std::size_t i) {
+  float value = 0;
+  std::memcpy(&value, floats.data() + i * sizeof(float), sizeof(float));
+  return value;
+}
+
+float half_at(std::span<const std::byte> halves, std::size_t i) {
+  std::uint16_t upper = 0;
+  std::memcpy(&upper, halves.data() + i * sizeof(upper), sizeof(upper));
+  return std::bit_cast<float>(std::uint32_t{upper} << 16);
+}
+
+// Takes the front of a row.
+std::span<const std::byte> take(std::span<const std::byte>& row, std::size_t bytes) {
+  const auto front = row.first(bytes);
+  row = row.subspan(bytes);
+  return front;
+}
 
 }  // namespace
 
@@ -91,26 +103,51 @@ std::uint64_t piece_row_bytes(const NetworkShape& shape, const TableMoments& mom
   return columns * sizeof(float) + kept + sizeof(std::uint32_t) + bias;
 }
 
+std::string_view name(RowFault fault) {
+  switch (fault) {
+    case RowFault::kWeight: return "a weight";
+    case RowFault::kFirstMoment: return "a first moment";
+    case RowFault::kSecondMoment: return "a second moment";
+    case RowFault::kMoments: return "a first moment beside a second one";
+    case RowFault::kStep: return "the step of an update";
+  }
+  return "";
+}
+
 PieceRowCheck::PieceRowCheck(const NetworkShape& shape, const TableMoments& moments,
-                             const NetworkPiece& piece, const Limits& limits)
+                             const OptimizerOptions& optimizer, const NetworkPiece& piece,
+                             const Limits& limits)
     : limits_(limits),
       kind_(kind_of(shape, moments, piece)),
       columns_(columns_of_row(shape, piece)),
-      biased_(piece.layer > 0) {}
+      biased_(piece.layer > 0),
+      bound_(optimizer, kind_, limits.steps),
+      bias_bound_(optimizer, Moments::kElement, limits.steps) {}
 
 // The order of PieceRows: weights, two moments and the last step; a bias and its moments.
-bool PieceRowCheck::possible(std::span<const std::byte> row) const {
-  RowBytes rest(row);
+std::optional<RowFault> PieceRowCheck::fault(std::span<const std::byte> row) const {
   const bool block = kind_ == Moments::kBlock;
-  bool good = rest.within(columns_, limits_.weights);
-  good = (block ? rest.finite_halves(columns_) : rest.within(columns_, limits_.moments)) && good;
-  good = rest.squares(block ? moment_blocks(columns_) : columns_) && good;
-  const std::uint32_t last = rest.number();
-  good = good && last > 0 && last <= limits_.steps;
-  if (!biased_) return good;
-  good = rest.within(1, limits_.weights) && good;
-  good = rest.within(1, limits_.moments) && good;
-  return rest.squares(1) && good;
+  const auto weights = take(row, columns_ * sizeof(float));
+  const auto first = take(row, columns_ * (block ? sizeof(kernels::Bf16) : sizeof(float)));
+  const auto second = take(row, (block ? moment_blocks(columns_) : columns_) * sizeof(float));
+  const auto last = largest<std::uint32_t, 0xffffffff>(take(row, sizeof(std::uint32_t)));
+  if (!within(weights, limits_.weights)) return RowFault::kWeight;
+  if (!(block ? halves_within(first, limits_.moments) : within(first, limits_.moments)))
+    return RowFault::kFirstMoment;
+  if (!squares(second)) return RowFault::kSecondMoment;
+  bool good = true;
+  for (std::size_t i = 0; i < columns_; ++i) {
+    const float m = block ? half_at(first, i) : float_at(first, i);
+    good = bound_.possible(m, float_at(second, block ? i / kernels::kMomentBlock : i)) && good;
+  }
+  if (!good) return RowFault::kMoments;
+  if (last == 0 || last > limits_.steps) return RowFault::kStep;
+  if (!biased_) return std::nullopt;
+  if (!within(take(row, sizeof(float)), limits_.weights)) return RowFault::kWeight;
+  if (!within(row.first(sizeof(float)), limits_.moments)) return RowFault::kFirstMoment;
+  if (!squares(row.subspan(sizeof(float)))) return RowFault::kSecondMoment;
+  if (!bias_bound_.possible(float_at(row, 0), float_at(row, 1))) return RowFault::kMoments;
+  return std::nullopt;
 }
 
 PieceRows::PieceRows(Network& network, const NetworkPiece& piece) : rows_(piece_rows(network.shape, piece)) {

@@ -10,9 +10,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string_view>
 
 #include "host/api/compute.h"
+#include "learn/sparse/network/adam.h"
 #include "learn/sparse/network/network.h"
 
 namespace gossamer::sparse {
@@ -35,8 +38,19 @@ struct NetworkPiece {
   return piece_rows(shape, piece) * piece_row_bytes(shape, moments, piece);
 }
 
+// What is wrong with a row that no node can have.
+enum class RowFault : std::uint8_t {
+  kWeight,        // no number, or beyond the bound; a bias, too
+  kFirstMoment,   // likewise
+  kSecondMoment,  // negative, or no number
+  kMoments,       // no gradients give both moments (MomentBound)
+  kStep,          // no step has updated it, or one to come
+};
+// "a weight"
+[[nodiscard]] std::string_view name(RowFault fault);
+
 // Whether bytes can be a row of a piece, as another node has it. Its weights and first moments are numbers
-// within bounds, the second moments are not negative, and some step has updated it.
+// within bounds, its moments belong to each other, and some step has updated it.
 class PieceRowCheck {
  public:
   struct Limits {
@@ -44,16 +58,18 @@ class PieceRowCheck {
     float moments;        // the largest first moment
     std::uint64_t steps;  // a row was updated by a step below
   };
-  PieceRowCheck(const NetworkShape& shape, const TableMoments& moments, const NetworkPiece& piece,
-                const Limits& limits);
-  // Requires piece_row_bytes() bytes.
-  [[nodiscard]] bool possible(std::span<const std::byte> row) const;
+  PieceRowCheck(const NetworkShape& shape, const TableMoments& moments, const OptimizerOptions& optimizer,
+                const NetworkPiece& piece, const Limits& limits);
+  // Nothing: the row is possible. Requires piece_row_bytes() bytes.
+  [[nodiscard]] std::optional<RowFault> fault(std::span<const std::byte> row) const;
 
  private:
   Limits limits_;
   Moments kind_;
   std::size_t columns_;
   bool biased_;
+  MomentBound bound_;
+  MomentBound bias_bound_;
 };
 
 // The rest requires that the network holds the piece, with moments.

@@ -164,7 +164,7 @@ Result<void> Recovery::take_log(const Slices& bytes) {
     }
     logged.sums.resize(rows);
     copy_front(reader.take(rows * sizeof(PartitionShare)), std::as_writable_bytes(std::span(logged.sums)));
-    if (!are_sums(logged.sums)) return wrong(plan_.log_donor, "a partition sum", kMostTaken);
+    if (!are_sums(logged.sums)) return wrong(plan_.log_donor, "a partition sum", taken(kMostScore));
     std::uint8_t fresh = 0;
     copy_front(reader.take(kFreshBytes), std::as_writable_bytes(std::span(&fresh, 1)));
     logged.fresh = fresh != 0;
@@ -229,24 +229,13 @@ Result<void> Recovery::take_copies(std::span<const Slices> got) {
       const sparse::NetworkPiece piece = piece_of(job_.shape, fetch.piece);
       const Slices& copy = copies_[fetch.piece] =
           reader.take(sparse::piece_bytes(job_.shape.network, job_.moments, piece));
-      if (!possible(copy, piece)) return wrong(from, "a weight, or a moment,", kMostTaken);
+      if (const auto fault = fault_of(job_, copy, piece, plan_.base)) {
+        giver_ = from;
+        return beyond_bounds(*fault);
+      }
     }
   }
   return {};
-}
-
-// Rows that no step has changed are zeros.
-bool Recovery::possible(const Slices& copy, const sparse::NetworkPiece& piece) const {
-  const sparse::PieceRowCheck check(
-      job_.shape.network, job_.moments, piece,
-      {.weights = taken(kMostWeight), .moments = kMostTaken, .steps = plan_.base.value});
-  std::vector<std::byte> row(sparse::piece_row_bytes(job_.shape.network, job_.moments, piece));
-  for (SliceReader rows(copy); rows.left() > 0;) {
-    rows.read(row);
-    const bool updated = std::ranges::any_of(row, [](std::byte byte) { return byte != std::byte{}; });
-    if (updated && !check.possible(row)) return false;
-  }
-  return true;
 }
 
 // Loads the copies of the last snapshot. They leave out initial values.

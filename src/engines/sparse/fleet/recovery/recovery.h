@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -88,7 +89,6 @@ class Recovery {
   [[nodiscard]] Result<void> take_log(const Slices& bytes);
   [[nodiscard]] Result<void> take_copies(std::span<const Slices> got);
   [[nodiscard]] Result<void> take_gradients(std::size_t layer, std::span<const Slices> got);
-  [[nodiscard]] bool possible(const Slices& copy, const sparse::NetworkPiece& piece) const;
   [[nodiscard]] Error wrong(std::size_t rank, std::string_view what, float most);
   void replay_above(std::size_t layer);
   void replay(Patch& patch);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -35,21 +36,12 @@ Error unreadable(const std::string& got) {
 // Rows of a snapshot lie in blocks of so many bytes, or of one row.
 constexpr std::size_t kBlockBytes = std::size_t{256} << 10;
 
-enum class Of { kGiven, kTaken };
-sparse::PieceRowCheck row_check(const FleetJob& job, PieceId id, Of of, StepNumber step) {
-  const bool given = of == Of::kGiven;
-  return {job.shape.network,
-          job.moments,
-          piece_of(job.shape, id),
-          {.weights = given ? kMostWeight : taken(kMostWeight),
-           .moments = given ? kMostGiven : kMostTaken,
-           .steps = step.value}};
-}
-
-// Appends the rows with these numbers. False: one of them cannot be.
-bool add_rows(const sparse::PieceRows& rows, std::span<const std::uint32_t> numbers,
-              const sparse::PieceRowCheck& check, const BlockPool& memory, Slices& out) {
-  bool good = true;
+// Appends the rows with these numbers. Returns what is wrong with one of them.
+std::optional<sparse::RowFault> add_rows(const sparse::PieceRows& rows,
+                                         std::span<const std::uint32_t> numbers,
+                                         const sparse::PieceRowCheck& check, const BlockPool& memory,
+                                         Slices& out) {
+  std::optional<sparse::RowFault> fault;
   const std::size_t row_bytes = rows.row_bytes();
   const std::size_t rows_of_block = std::max<std::size_t>(1, kBlockBytes / row_bytes);
   while (!numbers.empty()) {
@@ -58,18 +50,19 @@ bool add_rows(const sparse::PieceRows& rows, std::span<const std::uint32_t> numb
     for (std::size_t i = 0; i < these.size(); ++i) {
       const std::span<std::byte> row(block.get() + i * row_bytes, row_bytes);
       rows.save(these[i], row);
-      good = check.possible(row) && good;
+      if (!fault) fault = check.fault(row);
     }
     const std::span<const std::byte> bytes(block.get(), these.size() * row_bytes);
     out.emplace_back(std::move(block), bytes);
     numbers = numbers.subspan(these.size());
   }
-  return good;
+  return fault;
 }
 
-// Appends the head of a piece, the numbers of its changed rows, and the rows. False: one of them cannot be.
-bool add_changes(const FleetJob& job, sparse::Network& from, PieceId id, const DeltaRequest& request,
-                 Slices& out) {
+// Appends the head of a piece, the numbers of its changed rows, and the rows. Returns what is wrong with one
+// of them.
+std::optional<sparse::RowFault> add_changes(const FleetJob& job, sparse::Network& from, PieceId id,
+                                            const DeltaRequest& request, Slices& out) {
   const bool known = request.has.contains(id);
   const StepNumber since = known ? request.since : StepNumber();
   const sparse::NetworkPiece piece = piece_of(job.shape, id);
@@ -87,7 +80,7 @@ bool add_changes(const FleetJob& job, sparse::Network& from, PieceId id, const D
   append_values(std::span(&head, 1), front);
   append_values(std::span<const std::uint32_t>(changed), front);
   out.push_back(Slice::of(std::move(front)));
-  return add_rows(here, changed, row_check(job, id, Of::kGiven, request.step), request.memory, out);
+  return add_rows(here, changed, row_check(job, piece, RowsAre::kGiven, request.step), request.memory, out);
 }
 
 }  // namespace
@@ -97,10 +90,22 @@ Result<Slices> make_delta(const FleetJob& job, const PieceSources& sources, cons
   for (const PieceId& id : request.keeps) {
     const auto source = sources.find(id);
     if (source == sources.end()) continue;
-    if (!add_changes(job, *source->second, id, request, out))
-      return diverged("a weight, or a moment,", kMostGiven);
+    if (const auto fault = add_changes(job, *source->second, id, request, out)) return diverged(*fault);
   }
   return out;
+}
+
+std::optional<sparse::RowFault> fault_of(const FleetJob& job, const Slices& copy,
+                                         const sparse::NetworkPiece& piece, StepNumber step) {
+  const sparse::PieceRowCheck check = row_check(job, piece, RowsAre::kTaken, step);
+  std::vector<std::byte> row(sparse::piece_row_bytes(job.shape.network, job.moments, piece));
+  for (SliceReader rows(copy); rows.left() > 0;) {
+    rows.read(row);
+    const bool updated = std::ranges::any_of(row, [](std::byte byte) { return byte != std::byte{}; });
+    if (!updated) continue;
+    if (const auto fault = check.fault(row)) return fault;
+  }
+  return std::nullopt;
 }
 
 std::uint64_t Vault::most_bytes(const FleetJob& job, const Pieces& pieces) {
@@ -123,15 +128,16 @@ Result<void> Vault::check(const Slices& delta, const DeltaExpected& expected) co
         fmt::format("{} pieces, not the {} that it holds for this node", got.size(), expected.pieces.size()));
   std::vector<std::byte> row;
   for (Change& change : changes) {
-    const sparse::PieceRowCheck check = row_check(job_, change.id, Of::kTaken, expected.step);
+    const sparse::PieceRowCheck check =
+        row_check(job_, piece_of(job_.shape, change.id), RowsAre::kTaken, expected.step);
     if (change.numbers.empty()) continue;
     SliceReader rows(std::move(change.rows));
     row.resize(rows.left() / change.numbers.size());
     for (const std::uint32_t number : change.numbers) {
       rows.read(row);
-      if (!check.possible(row))
-        return unreadable(fmt::format("row {} of piece {} of layer {}, with numbers that cannot be", number,
-                                      change.id.index, change.id.layer));
+      if (const auto fault = check.fault(row))
+        return unreadable(fmt::format("row {} of piece {} of layer {}, with {} that cannot be", number,
+                                      change.id.index, change.id.layer, name(*fault)));
     }
   }
   return {};

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,7 @@
 #include "engines/sparse/fleet/step/fleet_job.h"
 #include "engines/sparse/fleet/step/layout.h"
 #include "learn/sparse/network/network.h"
+#include "learn/sparse/network/network_pieces.h"
 
 namespace gossamer::sparse_engine {
 
@@ -47,6 +49,10 @@ struct DeltaExpected {
 // diverged.
 [[nodiscard]] Result<Slices> make_delta(const FleetJob& job, const PieceSources& sources,
                                         const DeltaRequest& request);
+
+// What is wrong with a member's copy of a piece as of a step. Rows that no step has changed are zeros.
+[[nodiscard]] std::optional<sparse::RowFault> fault_of(const FleetJob& job, const Slices& copy,
+                                                       const sparse::NetworkPiece& piece, StepNumber step);
 
 class Vault {
  public:

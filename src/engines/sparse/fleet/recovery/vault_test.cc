@@ -167,8 +167,8 @@ TEST_F(VaultTest, RefusesWhatNoHolderHas) {
     std::memcpy(bad.data() + at, &value, sizeof(value));
     return bad;
   };
-  for (const float number :
-       {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity(), 4 * kMostTaken})
+  for (const float number : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity(),
+                             4 * taken(kMostMoment)})
     EXPECT_FALSE(check(with(first, number), keeps_, 2)) << number;
   EXPECT_TRUE(check(with(first, -kMostWeight), keeps_, 2));
   EXPECT_FALSE(check(with(first, -4 * kMostWeight), keeps_, 2));
@@ -176,6 +176,11 @@ TEST_F(VaultTest, RefusesWhatNoHolderHas) {
   const std::size_t squares = first + columns * (sizeof(float) + 2);
   EXPECT_FALSE(check(with(squares, -1.0F), keeps_, 2));
   EXPECT_TRUE(check(with(squares, 1.0F), keeps_, 2));
+  // No gradients give a first moment of 2^60 beside a second moment that is small: its weight would move by
+  // 2^60 steps.
+  const std::size_t halves = first + columns * sizeof(float);
+  constexpr std::uint16_t kLarge = 0x5d80;
+  EXPECT_FALSE(check(with(halves, kLarge), keeps_, 2));
   std::uint32_t row = 0;
   std::memcpy(&row, good.data() + 20, sizeof(row));
   EXPECT_FALSE(check(with(16, row), keeps_, 2));  // the first number is the second
@@ -189,7 +194,7 @@ TEST_F(VaultTest, ADivergedHolderSaysSo) {
   std::size_t changed = 0;
   while (rows.last_step(changed) == 0) ++changed;
   rows.save(changed, row);
-  const float huge = 2 * kMostGiven;
+  const float huge = 2 * kMostWeight;
   std::memcpy(row.data(), &huge, sizeof(huge));
   rows.load(changed, row);
   const auto delta = make_delta(
@@ -197,6 +202,8 @@ TEST_F(VaultTest, ADivergedHolderSaysSo) {
       {.keeps = keeps_, .has = {}, .since = StepNumber(0), .step = StepNumber(2), .memory = memory_});
   ASSERT_FALSE(delta.ok());
   EXPECT_EQ(delta.error().what, "the network has diverged");
+  EXPECT_EQ(delta.error().got, "a weight that cannot be");
+  EXPECT_EQ(delta.error().expected, "numbers up to 1.05e+06");
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ Error no_wish() {
 Result<void> add_shares(const Slices& told, std::span<PartitionShare> sums) {
   std::vector<PartitionShare> shares(sums.size());
   copy_front(told, std::as_writable_bytes(std::span(shares)));
-  if (!within(shares, kMostTaken)) return beyond_bounds("a loss share", kMostTaken);
+  if (!within(shares, taken(kMostScore))) return beyond_bounds("a loss share", taken(kMostScore));
   for (std::size_t sample = 0; sample < sums.size(); ++sample)
     sparse::add_share(sums[sample], shares[sample]);
   return {};
@@ -317,13 +317,13 @@ Result<void> FleetLearner::take_hidden(StepNumber step, std::size_t layer, std::
 Result<Slices> FleetLearner::own_shares(StepNumber step) {
   sparse::Learner& own = learner(step);
   const auto shares = own.state().shares.span().first(rows());
-  if (!within(shares, kMostGiven)) return diverged("a loss share", kMostGiven);
+  if (!within(shares, kMostScore)) return diverged("a loss share", kMostScore);
   if (!gathers_outputs(job_)) return Slices{Slice::copy_of(std::as_bytes(shares))};
   for (const sparse::RowScores& one : own.scores()) {
     const auto beyond = [](float score) {
-      return sparse::RowScores::scored(score) && !within({&score, 1}, kMostGiven);
+      return sparse::RowScores::scored(score) && !within({&score, 1}, kMostScore);
     };
-    if (std::ranges::any_of(one.scores, beyond)) return diverged("a score", kMostGiven);
+    if (std::ranges::any_of(one.scores, beyond)) return diverged("a score", kMostScore);
   }
   return write_outputs(job_, own.scores(), own.state().samples, scores(step, me_));
 }

@@ -147,7 +147,7 @@ Result<void> add_outputs(const FleetJob& job, const Slices& bytes, const sparse:
     }
     const std::span<float> scores = summing.room(count);
     std::ranges::copy(std::as_bytes(rest.subspan(count, count)), std::as_writable_bytes(scores).begin());
-    if (!within(scores, kMostTaken)) return beyond_bounds("a score", kMostTaken);
+    if (!within(scores, taken(kMostScore))) return beyond_bounds("a score", taken(kMostScore));
     rest = rest.subspan(2 * count);
     sparse::add_share(sum, summing.share());
   }

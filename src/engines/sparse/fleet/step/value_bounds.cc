@@ -9,6 +9,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string>
+#include <utility>
+
+#include "engines/sparse/train/divergence.h"
 
 namespace gossamer::sparse_engine {
 namespace {
@@ -47,6 +51,12 @@ bool shares_within(std::span<const sparse::PartitionShare> shares, float shift, 
   });
 }
 
+// Each layer has a bound 2^kMore times that of the one before: twice for what is taken, 2^7 for weights.
+float rising(int first, std::size_t layers_before) {
+  constexpr int kMore = 8;
+  return std::ldexp(1.0F, first + kMore * static_cast<int>(std::min(layers_before, kMostLayers - 1)));
+}
+
 }  // namespace
 
 bool within(std::span<const sparse::PartitionShare> shares, float most) {
@@ -54,41 +64,70 @@ bool within(std::span<const sparse::PartitionShare> shares, float most) {
 }
 
 bool are_sums(std::span<const sparse::PartitionShare> sums) {
-  return shares_within(sums, kMostTaken, std::numeric_limits<float>::max());
+  return shares_within(sums, taken(kMostScore), std::numeric_limits<float>::max());
 }
 
-float most_hidden(std::size_t layer) {
-  constexpr int kFirst = 30;
-  constexpr int kMore = 10;  // for each layer
-  constexpr int kLast = 50;
-  return std::ldexp(1.0F,
-                    std::min(kFirst + kMore * static_cast<int>(std::min<std::size_t>(layer, kLast)), kLast));
+namespace {
+
+std::string up_to(float most) { return fmt::format("numbers up to {:.3g}", most); }
+
+std::string expected(sparse::RowFault fault, RowsAre rows) {
+  const auto most = [rows](float given) { return up_to(rows == RowsAre::kGiven ? given : taken(given)); };
+  switch (fault) {
+    case sparse::RowFault::kWeight: return most(kMostWeight);
+    case sparse::RowFault::kFirstMoment: return most(kMostMoment);
+    case sparse::RowFault::kSecondMoment: return "numbers that are not negative";
+    case sparse::RowFault::kMoments: return "moments that some gradients give";
+    case sparse::RowFault::kStep: return "a step before that of the copy";
+  }
+  return "";
 }
 
-float most_gradient(std::size_t layer, std::size_t layers) {
-  constexpr int kTop = 20;
-  constexpr int kMore = 10;
-  constexpr int kLast = 40;
-  const auto below = static_cast<int>(std::min<std::size_t>(layers - 1 - layer, kLast));
-  return std::ldexp(1.0F, std::min(kTop + kMore * below, kLast));
-}
-
-Error beyond_bounds(std::string_view what, float most) {
+Error given_wrong(std::string got, std::string expected) {
   return {.kind = ErrorKind::kBadData,
           .where = "a step",
           .what = "a member gave a number that none can have",
-          .got = fmt::format("{} that is no number, or beyond the bound", what),
-          .expected = fmt::format("numbers up to {:.3g}", most),
+          .got = std::move(got),
+          .expected = std::move(expected),
           .fix = "look whether all nodes run the same version"};
 }
 
+Error has_diverged(std::string got, std::string expected) {
+  return network_diverged({.where = "a step", .got = std::move(got), .expected = std::move(expected)});
+}
+
+}  // namespace
+
+float most_hidden(std::size_t layer) { return rising(30, layer); }
+
+float most_gradient(std::size_t layer, std::size_t layers) { return rising(20, layers - 1 - layer); }
+
+Error beyond_bounds(std::string_view what, float most) {
+  return given_wrong(fmt::format("{} that is no number, or beyond the bound", what), up_to(most));
+}
+
 Error diverged(std::string_view what, float most) {
-  return {.kind = ErrorKind::kFailed,
-          .where = "a step",
-          .what = "the network has diverged",
-          .got = fmt::format("{} that is no number, or beyond the bound", what),
-          .expected = fmt::format("numbers up to {:.3g}", most),
-          .fix = "start a new run with a smaller train.lr, or without the huge values in the data"};
+  return has_diverged(fmt::format("{} that is no number, or beyond the bound", what), up_to(most));
+}
+
+Error beyond_bounds(sparse::RowFault fault) {
+  return given_wrong(fmt::format("{} that cannot be", name(fault)), expected(fault, RowsAre::kTaken));
+}
+
+Error diverged(sparse::RowFault fault) {
+  return has_diverged(fmt::format("{} that cannot be", name(fault)), expected(fault, RowsAre::kGiven));
+}
+
+sparse::PieceRowCheck row_check(const FleetJob& job, const sparse::NetworkPiece& piece, RowsAre rows,
+                                StepNumber step) {
+  const bool given = rows == RowsAre::kGiven;
+  return {job.shape.network,
+          job.moments,
+          job.learner.optimizer,
+          piece,
+          {.weights = given ? kMostWeight : taken(kMostWeight),
+           .moments = given ? kMostMoment : taken(kMostMoment),
+           .steps = step.value}};
 }
 
 }  // namespace gossamer::sparse_engine

@@ -19,18 +19,18 @@ TEST(ValueBounds, BoundsEveryNumber) {
   for (const std::size_t size : {1U, 2U, 7U, 16U, 33U}) {
     for (std::size_t at = 0; at < size; ++at) {
       std::vector<float> values(size, -0.5F);
-      for (const float good : {0.0F, -0.0F, 1e-45F, kMostGiven, -kMostGiven}) {
+      for (const float good : {0.0F, -0.0F, 1e-45F, kMostScore, -kMostScore}) {
         values[at] = good;
-        EXPECT_TRUE(within(values, kMostGiven)) << good;
+        EXPECT_TRUE(within(values, kMostScore)) << good;
       }
-      for (const float bad : {std::nextafter(kMostGiven, kEndless), -2 * kMostGiven, kEndless, -kEndless,
+      for (const float bad : {std::nextafter(kMostScore, kEndless), -2 * kMostScore, kEndless, -kEndless,
                               kNoNumber, -kNoNumber}) {
         values[at] = bad;
-        EXPECT_FALSE(within(values, kMostGiven)) << bad << " at " << at << " of " << size;
+        EXPECT_FALSE(within(values, kMostScore)) << bad << " at " << at << " of " << size;
       }
     }
   }
-  EXPECT_TRUE(within(std::vector<float>{}, kMostGiven));
+  EXPECT_TRUE(within(std::vector<float>{}, kMostScore));
 }
 
 // Claim: of a matrix the named columns alone are looked at, in every row.
@@ -39,8 +39,8 @@ TEST(ValueBounds, BoundsColumns) {
     std::vector<float> matrix(15, 1);
     matrix[at] = kNoNumber;
     const bool inside = at % 5 >= 1 && at % 5 < 3;
-    EXPECT_EQ(within(matrix, 5, {1, 3}, kMostTaken), !inside) << at;
-    EXPECT_TRUE(within(matrix, 5, {2, 2}, kMostTaken));
+    EXPECT_EQ(within(matrix, 5, {1, 3}, taken(kMostScore)), !inside) << at;
+    EXPECT_TRUE(within(matrix, 5, {2, 2}, taken(kMostScore)));
   }
 }
 
@@ -48,42 +48,47 @@ TEST(ValueBounds, BoundsColumns) {
 // says nothing. Many shares together have a finite sum, which is a partition sum.
 TEST(ValueBounds, BoundsLossShares) {
   using Shares = std::vector<sparse::PartitionShare>;
-  EXPECT_TRUE(within(Shares{{1, 2}, {-1e9F, 1e30F}, {kNoNumber, 0}}, kMostTaken));
+  EXPECT_TRUE(within(Shares{{1, 2}, {-1e9F, 1e30F}, {kNoNumber, 0}}, taken(kMostScore)));
   for (const sparse::PartitionShare bad : {sparse::PartitionShare{0, -1},
                                            {0, kNoNumber},
                                            {0, kEndless},
                                            {kNoNumber, 1},
-                                           {4 * kMostTaken, 1},
+                                           {4 * taken(kMostScore), 1},
                                            {0, 2 * kMostSum}})
-    EXPECT_FALSE(within(Shares{{1, 2}, bad}, kMostTaken)) << bad.shift << " " << bad.sum;
+    EXPECT_FALSE(within(Shares{{1, 2}, bad}, taken(kMostScore))) << bad.shift << " " << bad.sum;
   sparse::PartitionShare all;
   for (std::size_t member = 0; member < 256; ++member) sparse::add_share(all, {1, kMostSum});
   EXPECT_TRUE(are_sums({&all, 1}));
   for (const sparse::PartitionShare bad :
-       {sparse::PartitionShare{0, -1}, {0, kNoNumber}, {0, kEndless}, {4 * kMostTaken, 1}})
+       {sparse::PartitionShare{0, -1}, {0, kNoNumber}, {0, kEndless}, {4 * taken(kMostScore), 1}})
     EXPECT_FALSE(are_sums({&bad, 1})) << bad.shift << " " << bad.sum;
 }
 
-// Claim: the bound leaves room: its square, 64 times, is a number, and all codecs keep within the other bound
-// what is within the first.
+// Claim: what is taken has room for all codecs to round what is given.
 TEST(ValueBounds, LeaveRoom) {
-  EXPECT_TRUE(std::isfinite(64 * kMostGiven * kMostGiven));
-  EXPECT_LE(kMostGiven * (1 + 1.0F / 127), kMostTaken);
+  for (const float given : {kMostWeight, kMostScore, kMostMoment}) {
+    EXPECT_LE(given * (1 + 1.0F / 127), taken(given));
+    EXPECT_TRUE(std::isfinite(32 * taken(given)));
+  }
 }
 
-// Claim: what a member computes of taken numbers is within what it may give, as long as its own weights are
-// small. So it does not take itself for diverged because of another member. With one hidden layer there is
-// room for weights of 2^16 in sums of 2^12 terms.
+// Claim: what a member computes of taken numbers is within what it may give, with as many layers as a network
+// can have. So it does not take itself for diverged because of another member. There is room for 2^7 in each
+// layer: the sum of the magnitudes of a unit's weights. A gradient of a weight is a sum over 2^12 samples.
 TEST(ValueBounds, RiseInTheOrderOfComputing) {
-  const float own = 0x1p28F;
-  EXPECT_LE(taken(most_hidden(0)) * own, kMostGiven);
-  EXPECT_LE(taken(kMostWeight) * 256, most_hidden(0));
-  EXPECT_LE(taken(most_gradient(0, 1)) * own, kMostGiven);  // its first moments
-  for (std::size_t layers = 2; layers <= 3; ++layers) {
+  const float own = 0x1p7F;
+  const float samples = 0x1p12F;
+  EXPECT_LE(taken(kMostWeight) * own, most_hidden(0));
+  for (std::size_t layers = 1; layers <= kMostLayers; ++layers) {
+    SCOPED_TRACE(::testing::Message() << layers << " layers");
+    EXPECT_LE(taken(most_hidden(layers - 1)) * own, kMostScore);
+    EXPECT_LE(taken(most_hidden(layers - 1)) * samples, kMostMoment);
+    EXPECT_LE(taken(most_gradient(0, layers)) * samples, kMostMoment);
     for (std::size_t layer = 1; layer < layers; ++layer) {
-      EXPECT_LE(taken(most_hidden(layer - 1)) * 256, most_hidden(layer)) << layer << " of " << layers;
-      EXPECT_LE(taken(most_gradient(layer, layers)) * 256, most_gradient(layer - 1, layers))
-          << layer << " of " << layers;
+      EXPECT_LE(taken(most_hidden(layer - 1)) * own, most_hidden(layer)) << layer;
+      EXPECT_LE(taken(most_gradient(layer, layers)) * own, most_gradient(layer - 1, layers)) << layer;
+      EXPECT_LE(taken(most_gradient(layer, layers)) * taken(most_hidden(layer - 1)) * samples, kMostMoment)
+          << layer;
     }
   }
   EXPECT_TRUE(std::isfinite(most_hidden(1000)) && std::isfinite(most_gradient(0, 1000)));

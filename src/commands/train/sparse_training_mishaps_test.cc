@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs that lose their model, diverge, or get data that does not fit.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "commands/predict/prediction.h"
+#include "commands/train/sparse_training.h"
+#include "commands/train/test_small_run.h"
+#include "run/test_machine.h"
+
+namespace gossamer::commands {
+namespace {
+
+using run::testing::SimMachine;
+using run::testing::two_classes;
+using run::testing::write;
+using testing::files_of;
+using ::testing::HasSubstr;
+
+Result<TrainResult> train_on(SimMachine& machine, const sparse_engine::TrainConfig& config,
+                             run::Continue resume = run::Continue::kNo) {
+  const auto goes_on = [] { return false; };
+  return run_training(
+      machine.host(),
+      {.directory = "/run", .resume = resume, .config = config, .settings = {}, .stop_requested = goes_on});
+}
+
+void put_two_classes(SimMachine& machine) {
+  ASSERT_TRUE(machine.disk.make_directories("/data").ok());
+  write(machine.disk, "/data/train.txt", two_classes(40));
+  write(machine.disk, "/data/test.txt", two_classes(10));
+}
+
+// Claim: a finished run writes its model again, byte by byte, whichever of its files is gone. The summary
+// stays as it is. Without a checkpoint of the last step it is kBadData, which names the step that is left and
+// the file that is gone; nothing is trained.
+TEST(TrainRun, WritesALostModelAgain) {
+  SimMachine machine;
+  put_two_classes(machine);
+  sparse_engine::TrainConfig config = testing::small_run();
+  config.checkpoint = {.every_steps = 2, .every_minutes = 0, .keep = 3};
+  const auto first = train_on(machine, config);
+  ASSERT_TRUE(first.ok()) << first.error().message();
+  const auto model = files_of(machine.disk, "/run/model");
+  std::vector<std::string> gone = {"/run/model"};
+  for (const auto& [name, bytes] : model) gone.push_back("/run/model/" + name);
+  for (const std::string& path : gone) {
+    ASSERT_TRUE(machine.disk.remove_all(path).ok());
+    if (path == "/run/model") {
+      EXPECT_THAT(open_model(machine.host(), "/run").error().message(),
+                  HasSubstr("write the model again: gossamer train --resume --out /run"));
+    }
+    const auto again = train_on(machine, config, run::Continue::kResume);
+    ASSERT_TRUE(again.ok()) << again.error().message();
+    EXPECT_EQ(files_of(machine.disk, "/run/model"), model) << path;
+    EXPECT_EQ(again->summary, first->summary);
+  }
+  ASSERT_TRUE(machine.disk.remove_all("/run/checkpoints/step-000000000006.ckpt").ok());
+  ASSERT_TRUE(machine.disk.remove_all("/run/model/model.json").ok());
+  const auto refused = train_on(machine, config, run::Continue::kResume);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, ErrorKind::kBadData);
+  EXPECT_THAT(refused.error().message(), HasSubstr("/run/model/model.json"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("train again from step 5: remove /run/summary.json"));
+  EXPECT_FALSE(*machine.disk.exists("/run/model/model.json"));
+}
+
+// Claim: a run that diverges ends with the words of a fleet and the step, and writes no model. No checkpoint
+// has a weight that is no number: what is kept can be read.
+TEST(TrainRun, EndsWhereItDiverges) {
+  SimMachine machine;
+  put_two_classes(machine);
+  write(machine.disk, "/data/train.txt", "2 2 2\n0 0:1e30\n1 1:1e30\n");
+  sparse_engine::TrainConfig config = testing::small_run();
+  config.data.test.clear();
+  config.data.weighting = sparse_engine::Weighting::kNone;
+  config.checkpoint = {.every_steps = 1, .every_minutes = 0, .keep = 3};
+  const auto done = train_on(machine, config);
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().kind, ErrorKind::kFailed);
+  EXPECT_THAT(done.error().where, HasSubstr("step "));
+  EXPECT_EQ(done.error().what, "the network has diverged");
+  EXPECT_THAT(done.error().fix, HasSubstr("smaller train.lr"));
+  EXPECT_FALSE(*machine.disk.exists("/run/model"));
+  EXPECT_FALSE(*machine.disk.exists("/run/summary.json"));
+}
+
+// Claim: records without a label are counted, and the keys beside 'labels' are named. Where all have one,
+// nothing is said.
+TEST(TrainRun, CountsRecordsWithoutALabel) {
+  for (const bool typo : {false, true}) {
+    SimMachine machine;
+    ASSERT_TRUE(machine.disk.make_directories("/data").ok());
+    std::string text;
+    for (int i = 0; i < 20; ++i)
+      text += std::string(R"({"text": "a word)") + (i % 2 == 0 ? "s" : "t") + R"(", ")" +
+              (typo && i % 4 == 0 ? "lables" : "labels") + R"(": [")" + (i % 2 == 0 ? "A" : "B") + "\"]}\n";
+    write(machine.disk, "/data/train.txt", text);
+    sparse_engine::TrainConfig config = testing::small_run();
+    config.data.test.clear();
+    const auto done = train_on(machine, config);
+    ASSERT_TRUE(done.ok()) << done.error().message();
+    EXPECT_EQ(machine.said("5 of 20 records have no label"), typo) << machine.console.text;
+    EXPECT_EQ(machine.said("the keys 'lables'"), typo);
+  }
+}
+
+// Claim: a test set that numbers its labels, where the training records name them, is refused before the
+// first step, and nothing is left behind.
+TEST(TrainRun, RefusesOtherLabelsAtTheStart) {
+  SimMachine machine;
+  ASSERT_TRUE(machine.disk.make_directories("/data").ok());
+  std::string named;
+  for (int i = 0; i < 20; ++i)
+    named += R"({"text": "a word", "labels": ["A"]})"
+             "\n";
+  write(machine.disk, "/data/train.txt", named);
+  write(machine.disk, "/data/test.txt",
+        R"({"text": "a word", "labels": [0]})"
+        "\n");
+  const auto done = train_on(machine, testing::small_run());
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().kind, ErrorKind::kBadData);
+  EXPECT_EQ(done.error().where, "/data/test.txt");
+  EXPECT_FALSE(*machine.disk.exists("/run"));
+}
+
+}  // namespace
+}  // namespace gossamer::commands

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A network diverges when its numbers grow beyond what a float holds. Then no later step mends it. Thread
+// rule: plain functions.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "learn/sparse/network/network.h"
+
+namespace gossamer::sparse_engine {
+
+struct Divergence {
+  std::string where = {};  // a step
+  std::string got = {};
+  std::string expected = {};
+};
+// The error of a run whose network has diverged, in one process and in many.
+[[nodiscard]] Error network_diverged(Divergence seen);
+
+// Whether all weights are numbers. It reads each of them once.
+[[nodiscard]] bool has_finite_weights(sparse::Network& network);
+
+}  // namespace gossamer::sparse_engine
