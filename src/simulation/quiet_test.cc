@@ -13,6 +13,7 @@ namespace {
 constexpr Calm kBefore{
     .at = {from_seconds(60).ns},
     .generation = Generation(2),
+    .led_since = {from_seconds(10).ns},
     .epoch = Epoch(9),
     .fenced = 3,
     .lives = 6,
@@ -46,11 +47,11 @@ TEST(Quiet, WhatThePageSaysIsQuiet) {
   led_anew.traffic.others += 8;
   EXPECT_EQ(disturbance(kBefore, led_anew), std::nullopt);
   Calm just_led = kBefore;
-  just_led.led_since = just_led.at - from_seconds(9);
+  just_led.led_since = {from_seconds(51).ns};
   Calm all_back = ten_quiet_seconds();
   all_back.traffic.others += 20;
   EXPECT_EQ(disturbance(just_led, all_back), std::nullopt);
-  just_led.led_since = just_led.at - from_seconds(10);
+  just_led.led_since = {from_seconds(50).ns};
   EXPECT_NE(disturbance(just_led, all_back), std::nullopt);
 }
 

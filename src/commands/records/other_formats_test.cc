@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "commands/records/conversion.h"
+
 namespace gossamer::commands {
 namespace {
 
