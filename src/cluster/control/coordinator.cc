@@ -401,9 +401,9 @@ void Coordinator::bury(NodeId node, std::string_view why, Instant now) {
 
 void Coordinator::tick(Instant now) {
   outbox_.set_now(now);
-  // A member that was told of the end saves on its own disk, so fencing it loses nothing. One that was not
-  // may have the only copy of the newest steps.
-  const Patience patience{.elsewhere = changes_.told() ? kEndingPatience : options_.patience,
+  // A member that was told of the end has saved on its own disk by then, so fencing it loses nothing. One
+  // that was not may have the only copy of the newest steps.
+  const Patience patience{.elsewhere = changes_.told() ? kToldPatience : options_.patience,
                           .here = changes_.ending() ? kEndingPatience : options_.patience};
   for (const Fencing& one : watch_.due(patience, now)) fence_all(one.nodes, one.why, now);
   books_.tick(now);
@@ -411,7 +411,7 @@ void Coordinator::tick(Instant now) {
   changes_.tick(now);
   const RestClock::Hearing hearing{
       .hears = [&](NodeId node) { return Watch::is_heard(run_.members.at(node), now); },
-      .cut_off = [&] { return watch_.alone_since(now).has_value() || watch_.hears_no_holder(now); }};
+      .cut_off = [&] { return watch_.is_cut_off(now); }};
   const std::set<NodeId> restless = changes_.take_restless(hearing, now);
   fence_all({restless.begin(), restless.end()}, kRestless, now);
   fence_contradicting(now);

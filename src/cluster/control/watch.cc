@@ -137,7 +137,8 @@ std::optional<Instant> Watch::alone_since(Instant now) const {
   return since;
 }
 
-bool Watch::hears_no_holder(Instant now) const {
+bool Watch::is_cut_off(Instant now) const {
+  if (alone_since(now)) return true;
   bool some = false;
   for (const auto& [node, peer] : fleet(now)) {
     if (!peer.elsewhere || !peer.serves || !peer.holds) continue;

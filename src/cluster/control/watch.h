@@ -87,9 +87,9 @@ class Watch {
   [[nodiscard]] static bool is_heard(const LedMember& member, Instant now);
   // Since when no member elsewhere is heard, though there are some; nothing: one is, or there is none.
   [[nodiscard]] std::optional<Instant> alone_since(Instant now) const;
-  // Whether members elsewhere hold something, and none of these is heard. Nobody is left that could go on at
-  // once without a silent one.
-  [[nodiscard]] bool hears_no_holder(Instant now) const;
+  // Whether nobody elsewhere is heard, or none of those that hold something there, though there are some.
+  // Nobody is left then that could go on at once without a silent one.
+  [[nodiscard]] bool is_cut_off(Instant now) const;
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
 
  private:

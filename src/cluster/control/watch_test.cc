@@ -212,7 +212,7 @@ TEST_F(WatchTest, AJoinerTakesOverLate) {
       watch_.schedule(joins);
     }
     if (ms <= 300 || ms >= 2'000) {
-      EXPECT_EQ(watch_.hears_no_holder(now), ms >= 2'000) << ms;
+      EXPECT_EQ(watch_.is_cut_off(now), ms >= 2'000) << ms;
     }
     for (const Fencing& one : watch_.due(kPatience, now)) {
       for (const NodeId node : one.nodes) due.emplace_back(ms, node);
@@ -235,6 +235,35 @@ TEST_F(WatchTest, ItsOwnMachineProvesNothing) {
     EXPECT_TRUE(watch_.due(kPatience, now).empty()) << ms;
   }
   EXPECT_EQ(watch_.alone_since(at(60)), at(0));
+}
+
+// Claim: the lead is cut off where nobody elsewhere is heard, also if all holders are on its own machine, and
+// where no holder elsewhere is heard. It is not while a holder elsewhere is heard.
+TEST_F(WatchTest, WhenTheLeadIsCutOff) {
+  around_.options.machine = "here";
+  LedMember& own = living(10);
+  own.record.set_machine("here");
+  living(11);
+  LedMember& third = living(12);
+  int ms = 0;
+  const auto cut_off = [&](std::uint64_t holder, bool third_is_heard) {
+    around_.run.holdings = {{placement::ThingId(1), NodeId(holder)}};
+    Instant now;
+    for (const int end = ms + 5'000; ms < end; ms += 50) {
+      now = Instant{} + from_milliseconds(ms);
+      for (LedMember* one : {&own, &third}) {
+        if (one == &third && !third_is_heard) continue;
+        watch_.heard(*one, now);
+        watch_.schedule(*one);
+      }
+      static_cast<void>(watch_.due(kPatience, now));
+    }
+    return watch_.is_cut_off(now);
+  };
+  EXPECT_TRUE(cut_off(10, false)) << "nobody elsewhere is heard";
+  EXPECT_TRUE(cut_off(11, true)) << "the holder elsewhere is silent";
+  EXPECT_FALSE(cut_off(12, true)) << "the holder elsewhere is heard";
+  EXPECT_FALSE(cut_off(10, true)) << "nobody elsewhere holds anything";
 }
 
 // Claim: after a takeover the last member has 10 s from when the one before it came.

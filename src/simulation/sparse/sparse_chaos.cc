@@ -28,7 +28,6 @@ constexpr Duration kOutsideLookEvery{50'000'000};
 // Beyond so many times its limit, a distance is no rounding. Below it, learners that begin slightly off show
 // whether it is.
 constexpr double kMostTimesRounding = 20;
-constexpr std::uint64_t kNudges = 8;
 
 // State that outlives a fleet.
 struct History {
@@ -99,7 +98,6 @@ class Run {
   bool judge_failure();
   void judge();
   void judge_weights();
-  [[nodiscard]] bool rounding_takes(sparse::Network& alone, double distance);
   void judge_ranks(sparse::Network alone);
   void broke(std::string what) { fleet_->invariants().broke(std::move(what)); }
 
@@ -168,23 +166,13 @@ void Run::judge_weights() {
   const bool exact = shape_.problem.codec == net::Codec::kF32 && options_.most_error == 0;
   const bool sane = exact && report_.relative_weight_error <= kMostTimesRounding * most;
   if (!(report_.relative_weight_error <= most) &&
-      (!sane || !rounding_takes(alone, report_.relative_weight_error))) {
+      (!sane || !SparseFleet::rounding_takes(problem_, {.fresh = history_.fresh, .found = &history_.found},
+                                             alone, report_.relative_weight_error))) {
     return broke(
         fmt::format("all weights together are {:.3g} from those of one learner, at most {:.3g} is rounding",
                     report_.relative_weight_error, most));
   }
   if (shape_.problem.codec == net::Codec::kF32) judge_ranks(std::move(alone));
-}
-
-// Whether rounding alone takes one learner so far from itself: its weights are 3e-7 off at first. A unit
-// whose input for a sample is 0 but for rounding may be active, or not. A gradient that is 0 but for rounding
-// may move a weight as far as a large one, because Adam divides it by its own size.
-bool Run::rounding_takes(sparse::Network& alone, double distance) {
-  for (std::uint64_t nudge = 1; nudge <= kNudges; ++nudge) {
-    sparse::Network other = problem_.train_alone(history_.fresh, &history_.found, nudge);
-    if (SparseFleet::distance(other, alone) >= distance / 2) return true;
-  }
-  return false;
 }
 
 // Compares the ranks that the lead has measured with those of one process. Rounding may move one in a

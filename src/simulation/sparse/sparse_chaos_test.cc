@@ -108,6 +108,19 @@ TEST(SparseChaos, SmallChangesStaySmall) {
   EXPECT_LT(SparseFleet::distance(other, alone), most_error_of(net::Codec::kF32));
 }
 
+// Claim: a distance counts as rounding if learners come half so far whose weights begin slightly off. One
+// beyond theirs does not.
+TEST(SparseChaos, WhatRoundingTakes) {
+  const TinyProblem problem({.steps = 30});
+  const std::set<StepNumber> fresh;
+  const SparseFleet::Trained how{.fresh = fresh, .found = nullptr};
+  sparse::Network alone = problem.train_alone();
+  sparse::Network other = problem.train_alone({}, nullptr, 1);
+  const double off = SparseFleet::distance(other, alone);
+  EXPECT_TRUE(SparseFleet::rounding_takes(problem, how, alone, 2 * off));
+  EXPECT_FALSE(SparseFleet::rounding_takes(problem, how, alone, 1e-3));
+}
+
 // Claim: codecs are drawn, mostly f32, and nothing else of a seed depends on the draw.
 TEST(SparseChaos, DrawsCodecs) {
   std::map<net::Codec, int> drawn;

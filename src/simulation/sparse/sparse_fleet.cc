@@ -193,6 +193,18 @@ double SparseFleet::distance(sparse::Network& one, sparse::Network& other) {
   return std::sqrt(sums.difference / sums.length);
 }
 
+// A unit whose input for a sample is 0 but for rounding may be active, or not. A gradient that is 0 but for
+// rounding may move a weight as far as a large one, because Adam divides it by its own size.
+bool SparseFleet::rounding_takes(const TinyProblem& problem, const Trained& how, sparse::Network& alone,
+                                 double distance) {
+  constexpr std::uint64_t kNudges = 8;
+  for (std::uint64_t nudge = 1; nudge <= kNudges; ++nudge) {
+    sparse::Network other = problem.train_alone(how.fresh, how.found, nudge);
+    if (SparseFleet::distance(other, alone) >= distance / 2) return true;
+  }
+  return false;
+}
+
 std::optional<std::string> SparseFleet::other_last_step(sparse::Network& whole) {
   for (const auto& [machine, member] : fleet_.members()) {
     FleetLearner* const one = learner(*member);

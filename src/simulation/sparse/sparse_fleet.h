@@ -73,6 +73,15 @@ class SparseFleet final {
   [[nodiscard]] double distance_to(sparse::Network& whole);
   // The same between two whole networks.
   [[nodiscard]] static double distance(sparse::Network& one, sparse::Network& other);
+  // How `alone` was trained: see TinyProblem::train_alone().
+  struct Trained {
+    const std::set<StepNumber>& fresh;
+    const AppliedFound* found;
+  };
+  // Whether rounding alone takes one learner half so far from itself, for one of a few small changes of its
+  // weights at first.
+  [[nodiscard]] static bool rounding_takes(const TinyProblem& problem, const Trained& how,
+                                           sparse::Network& alone, double distance);
   // A row whose last step is another than in `whole`; nothing: there is none. Requires done().
   [[nodiscard]] std::optional<std::string> other_last_step(sparse::Network& whole);
   // Whether a piece may be lost for good by now: enough lives have ended since all copies were in their
