@@ -76,13 +76,15 @@ bool is_text(std::string_view line) {
   return plain && text::valid_utf8_prefix(line) == line.size();
 }
 
-// Bytes that stand in no text. A JSON line with one of them is its reader's to report.
+// Bytes that stand in no text, more than a slip or two. A JSON line with one of them is its reader's to
+// report.
 bool is_binary(std::string_view begin) {
+  constexpr std::size_t kFewControls = 2;
   const std::string_view some = begin.substr(0, 1024);
   const auto controls = static_cast<std::size_t>(std::ranges::count_if(some, [](char c) {
     return static_cast<unsigned char>(c) < ' ' && c != '\t' && c != '\n' && c != '\r';
   }));
-  return controls * 32 > some.size();
+  return controls > kFewControls && controls * 32 > some.size();
 }
 
 // UTF-16 of mostly Latin letters, by the place of the zero in each pair of bytes; no mark tells it.
