@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "apps/cli/cluster_words.h"
+#include "base/shell_word.h"
 #include "commands/engine/engine_list.h"
 #include "commands/engine/run_request.h"
 #include "host/posix/child_process.h"
@@ -132,7 +133,7 @@ Result<std::unique_ptr<commands::QuerySession>> open_answering(
 
 std::string model_line(const commands::EngineEntry& engine, const std::string& directory) {
   const std::string line = fmt::format("the model is in {}/model", directory);
-  return engine.predict ? fmt::format("{}; try: gossamer predict {} ...", line, directory) : line;
+  return engine.predict ? fmt::format("{}; try: gossamer predict {} ...", line, shell_word(directory)) : line;
 }
 
 }  // namespace gossamer::cli

@@ -19,6 +19,7 @@
 #include "commands/engine/run_request.h"
 #include "commands/run/train_run.h"
 #include "host/posix/child_process.h"
+#include "host/posix/environment.h"
 #include "host/posix/signals.h"
 #include "node/places.h"
 #include "run/lead_file.h"
@@ -121,6 +122,14 @@ Result<std::size_t> nodes_before(Context& context, const TrainFlags& flags) {
   return std::min<std::size_t>(file->nodes, commands::kMostOwnNodes);
 }
 
+// The threads that the run in DIR had, so that the model is the same to the last bit. Nothing where the user
+// says how many, and where there are fewer cores here.
+std::optional<int> threads_before(Context& context, const TrainFlags& flags) {
+  if (!flags.resume || !flags.common.threads.empty()) return std::nullopt;
+  const auto threads = run::threads_of_run(context.disk, flags.out);
+  return threads && *threads <= host::usable_cores() ? threads : std::nullopt;
+}
+
 // The command that goes on with the run.
 std::string resume_command(const TrainFlags& flags, std::size_t nodes) {
   std::string command = fmt::format("gossamer train --resume --out {}", shell_word(flags.out));
@@ -153,14 +162,14 @@ Result<ExitStatus> train(Context& context, const TrainFlags& flags, const comman
     nodes = *wanted;
   }
   CommonFlags common = flags.common;
-  if (flags.resume && common.threads.empty()) {
-    // As before, so that the model is the same to the last bit.
-    if (const auto threads = run::threads_of_run(context.disk, flags.out))
-      common.threads = std::to_string(*threads);
-  }
+  const std::optional<int> threads = threads_before(context, flags);
+  if (threads) common.threads = std::to_string(*threads);
   auto machine = Machine::create(context, common);
   if (!machine.ok()) return machine.error();
   const run::NodeHost host = (*machine).host();
+  if (const int cores = host::usable_cores(); threads && *threads < cores)
+    host.say(
+        fmt::format("{} threads as before; this process may use {}: --threads {}", *threads, cores, cores));
   commands::RunRequest request{.directory = flags.out,
                                .resume = flags.resume ? run::Continue::kResume : run::Continue::kNo,
                                .engine = context.engines.in_runs(chosen.engine),

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/shell_word.h"
 #include "commands/run/kept_network.h"
 #include "commands/run/step_watch.h"
 #include "commands/run/train_summary.h"
@@ -21,6 +22,9 @@ namespace gossamer::commands {
 namespace {
 
 double rate(double count, double seconds) { return seconds > 0 ? count / seconds : 0; }
+
+// Whether the steps are done by this process, or by members that it starts.
+bool keeps_threads(const RunRequest& request) { return !request.lead || request.lead->own; }
 
 // One run, part by part. Data members stand in the order of their use.
 class TrainRun {
@@ -41,8 +45,8 @@ class TrainRun {
                         .resume_command = request.resume_command,
                         .begins = directory_.is_new()})) {}
 
-  // The run was finished before. What is gone of its model since then is written again, if the trained
-  // network is kept. Figures and logs stay as they are.
+  // The run was finished before. If its model has lost a file since, or one is damaged, it is written again,
+  // where the trained network is kept. The figures stay as they are, and so does what was found in its place.
   Result<TrainResult> return_finished() {
     TrainResult before{.stopped = false, .summary = *directory_.finished_summary()};
     while (!before.summary.empty() && before.summary.back() == '\n') before.summary.pop_back();
@@ -51,6 +55,7 @@ class TrainRun {
       host_.say("the run is finished already");
       return before;
     }
+    if (whole.error().kind == ErrorKind::kRefused) return whole.error();  // another version can read it
     const auto kept = kept_network(host_.disk, directory_.paths(), before.summary);
     if (!kept.ok()) return kept.error();
     if (!kept->trained) return model_gone(whole.error(), *kept);
@@ -61,6 +66,7 @@ class TrainRun {
     const auto done = train();
     if (!done.ok()) return failed(done.error());
     if (!done->all) return TrainResult{.stopped = true, .summary = {}};
+    if (auto moved = set_aside(directory_.paths().model()); !moved.ok()) return failed(moved.error());
     if (auto saved = training_->save(); !saved.ok()) return failed(saved.error());
     training_->finished();
     return before;
@@ -69,9 +75,12 @@ class TrainRun {
   Result<TrainResult> run() {
     if (directory_.finished_summary().has_value()) return return_finished();
     tell_threads();
-    if (auto done = prepare(); !done.ok()) {
+    auto begun = prepare();
+    // From here on run.toml is the resolved config, which a resumed run starts from.
+    if (begun.ok()) begun = directory_.write_config(training_->config());
+    if (!begun.ok()) {
       directory_.abandon();
-      if (!request_.stop_requested()) return done.error();
+      if (!request_.stop_requested()) return begun.error();
       host_.say("stopped before the first step; nothing is left behind");
       return TrainResult{.stopped = true, .summary = {}};
     }
@@ -87,11 +96,11 @@ class TrainRun {
   }
 
  private:
-  // With another number of threads, sums are added in another order.
+  // With another number of threads, sums are added in another order. Members from anywhere have their own.
   void tell_threads() {
     const auto before = directory_.threads_before();
     const int now = host_.compute.workers();
-    if (!before || *before == now) return;
+    if (!keeps_threads(request_) || !before || *before == now) return;
     host_.say(
         fmt::format("warning: the run was done with {} threads so far, and goes on with {}: the model will "
                     "differ in its last bits; the same bits: --threads {}",
@@ -105,8 +114,8 @@ class TrainRun {
             .what = "the run is finished, but its model is not whole",
             .got = why.got.empty() ? why.what : fmt::format("{}: {}", why.what, why.got),
             .expected = "all files of the model, or a checkpoint of the last step to write it again from",
-            .fix = fmt::format("restore them, or train again from step {}: remove {}, then: {}",
-                               kept.step.value + 1, summary, request_.resume_command)};
+            .fix = fmt::format("restore them, or train again from step {}: rm {}, then: {}",
+                               kept.step.value + 1, shell_word(summary), request_.resume_command)};
   }
 
   // What the run has kept is not lost. Where the world has failed, the same run may go on later.
@@ -121,9 +130,23 @@ class TrainRun {
     if (auto done = training_->prepare(); !done.ok()) return done;
     load_seconds_ = (host_.clock.now() - start_).seconds();
     facts_ = training_->facts();
-    if (auto done = host_.disk.make_directories(directory_.paths().checkpoints()); !done.ok()) return done;
-    // From here on run.toml is the resolved config, which a resumed run starts from.
-    return directory_.write_config(training_->config());
+    return host_.disk.make_directories(directory_.paths().checkpoints());
+  }
+
+  // It may hold files of the user's, and what is damaged may be mended.
+  Result<void> set_aside(const std::string& path) {
+    auto there = host_.disk.exists(path);
+    if (!there.ok()) return there.error();
+    if (!*there) return {};
+    std::string aside = path + ".damaged";
+    for (int number = 2; there.ok() && *there; ++number) {
+      there = host_.disk.exists(aside);
+      if (there.ok() && *there) aside = fmt::format("{}.damaged-{}", path, number);
+    }
+    if (!there.ok()) return there.error();
+    if (auto moved = host_.disk.rename(path, aside); !moved.ok()) return moved;
+    host_.say(fmt::format("what was left of it is in {}", aside));
+    return host_.disk.sync_directory(directory_.paths().root);
   }
 
   Result<DoneSteps> train() {
@@ -261,13 +284,14 @@ Result<TrainResult> run_training(const run::NodeHost& host, const std::string& n
   // 40 bits of the time in microseconds tell runs apart. The id is a name and protects nothing.
   const auto microseconds = static_cast<std::uint64_t>(host.clock.wall_seconds() * 1e6);
   const std::string run_id = fmt::format("{:010x}", microseconds & 0xFFFFFFFFFF);
-  auto directory = run::RunDirectory::open(host.disk, {.directory = request.directory,
-                                                       .resume = request.resume,
-                                                       .engine = request.engine,
-                                                       .config = request.config,
-                                                       .settings = request.settings,
-                                                       .run_id = run_id,
-                                                       .threads = host.compute.workers()});
+  auto directory =
+      run::RunDirectory::open(host.disk, {.directory = request.directory,
+                                          .resume = request.resume,
+                                          .engine = request.engine,
+                                          .config = request.config,
+                                          .settings = request.settings,
+                                          .run_id = run_id,
+                                          .threads = keeps_threads(request) ? host.compute.workers() : 0});
   if (!directory.ok()) return directory.error();
   TrainRun run(host, name, make, request, std::move(*directory));
   return run.run();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs that lose their model, diverge, or get data that does not fit.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 #include "commands/predict/prediction.h"
 #include "commands/train/sparse_training.h"
 #include "commands/train/test_small_run.h"
+#include "host/api/files.h"
 #include "run/test_machine.h"
 
 namespace gossamer::commands {
@@ -36,8 +38,8 @@ void put_two_classes(SimMachine& machine) {
 }
 
 // Claim: a finished run writes its model again, byte by byte, whichever of its files is gone. The summary
-// stays as it is. Without a checkpoint of the last step it is kBadData, which names the step that is left and
-// the file that is gone; nothing is trained.
+// stays as it is, and so do files of the user's. Without a checkpoint of the last step the error is kBadData.
+// It names the step that is left and the file that is gone, and nothing is trained.
 TEST(TrainRun, WritesALostModelAgain) {
   SimMachine machine;
   put_two_classes(machine);
@@ -59,34 +61,59 @@ TEST(TrainRun, WritesALostModelAgain) {
     EXPECT_EQ(files_of(machine.disk, "/run/model"), model) << path;
     EXPECT_EQ(again->summary, first->summary);
   }
+  write(machine.disk, "/run/model/NOTES.txt", "years of work");
+  write(machine.disk, "/run/model/model.json", "{");
+  ASSERT_TRUE(train_on(machine, config, run::Continue::kResume).ok());
+  EXPECT_EQ(files_of(machine.disk, "/run/model"), model);
+  EXPECT_EQ(*host::read_text(machine.disk, fmt::format("/run/model.damaged-{}/NOTES.txt", gone.size())),
+            "years of work");
   ASSERT_TRUE(machine.disk.remove_all("/run/checkpoints/step-000000000006.ckpt").ok());
   ASSERT_TRUE(machine.disk.remove_all("/run/model/model.json").ok());
   const auto refused = train_on(machine, config, run::Continue::kResume);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().kind, ErrorKind::kBadData);
   EXPECT_THAT(refused.error().message(), HasSubstr("/run/model/model.json"));
-  EXPECT_THAT(refused.error().message(), HasSubstr("train again from step 5: remove /run/summary.json"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("train again from step 5: rm /run/summary.json, then: "));
   EXPECT_FALSE(*machine.disk.exists("/run/model/model.json"));
 }
 
-// Claim: a run that diverges ends with the words of a fleet and the step, and writes no model. No checkpoint
-// has a weight that is no number: what is kept can be read.
-TEST(TrainRun, EndsWhereItDiverges) {
+// Claim: a model of another version is no damage. It stays as it is, and the error says what reads it.
+TEST(TrainRun, LeavesAModelOfAnotherVersion) {
   SimMachine machine;
   put_two_classes(machine);
-  write(machine.disk, "/data/train.txt", "2 2 2\n0 0:1e30\n1 1:1e30\n");
-  sparse_engine::TrainConfig config = testing::small_run();
-  config.data.test.clear();
-  config.data.weighting = sparse_engine::Weighting::kNone;
-  config.checkpoint = {.every_steps = 1, .every_minutes = 0, .keep = 3};
-  const auto done = train_on(machine, config);
-  ASSERT_FALSE(done.ok());
-  EXPECT_EQ(done.error().kind, ErrorKind::kFailed);
-  EXPECT_THAT(done.error().where, HasSubstr("step "));
-  EXPECT_EQ(done.error().what, "the network has diverged");
-  EXPECT_THAT(done.error().fix, HasSubstr("smaller train.lr"));
-  EXPECT_FALSE(*machine.disk.exists("/run/model"));
-  EXPECT_FALSE(*machine.disk.exists("/run/summary.json"));
+  const sparse_engine::TrainConfig config = testing::small_run();
+  ASSERT_TRUE(train_on(machine, config).ok());
+  write(machine.disk, "/run/model/model.json", R"({"format": 1000})");
+  const auto model = files_of(machine.disk, "/run/model");
+  const auto again = train_on(machine, config, run::Continue::kResume);
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().kind, ErrorKind::kRefused);
+  EXPECT_EQ(files_of(machine.disk, "/run/model"), model);
+}
+
+// Claim: a run that diverges ends with the words of a fleet and the step, and writes no model. A weight is no
+// number after the first step here, and the loss with the second. No checkpoint of such a weight is written.
+TEST(TrainRun, EndsWhereItDiverges) {
+  for (const bool saves : {true, false}) {
+    SCOPED_TRACE(saves);
+    SimMachine machine;
+    put_two_classes(machine);
+    write(machine.disk, "/data/train.txt", "2 2 2\n0 0:3e38\n0 0:3e38\n");
+    sparse_engine::TrainConfig config = testing::small_run();
+    config.data.test.clear();
+    config.data.weighting = sparse_engine::Weighting::kNone;
+    config.checkpoint = {.every_steps = saves ? 1U : 100U, .every_minutes = 0, .keep = 3};
+    const auto done = train_on(machine, config);
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.error().kind, ErrorKind::kFailed);
+    EXPECT_EQ(done.error().where, saves ? "step 1" : "step 2");
+    EXPECT_EQ(done.error().what, "the network has diverged");
+    EXPECT_THAT(done.error().got, HasSubstr(saves ? "a weight" : "a loss"));
+    EXPECT_THAT(done.error().fix, HasSubstr("smaller train.lr"));
+    EXPECT_FALSE(*machine.disk.exists("/run/model"));
+    EXPECT_FALSE(*machine.disk.exists("/run/summary.json"));
+    EXPECT_TRUE(files_of(machine.disk, "/run/checkpoints").empty());
+  }
 }
 
 // Claim: records without a label are counted, and the keys beside 'labels' are named. Where all have one,
