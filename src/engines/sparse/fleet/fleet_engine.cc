@@ -86,9 +86,9 @@ void FleetEngine::computed(FleetTask done, FleetWorkbench& at, Instant now) {
     case FleetTask::kStepping: round_done(now); break;
     case FleetTask::kSaving:
     case FleetTask::kDelivering:
-      if (life_->alone) install(now);
       if (done == FleetTask::kDelivering) open_to_questions(now);
-      go_on(now);
+      if (life_->alone) install(now);
+      if (lives()) go_on(now);
       break;
     case FleetTask::kAhead:
     case FleetTask::kLooking: go_on(now); break;
