@@ -360,7 +360,7 @@ void Changes::install(const Cause& cause) {
   run_.holdings = after;
   run_.installed = installed_as(run_.view.epoch(), decision, *cause.placed);
   outbox_.put(put_installed(run_.installed));
-  outbox_.then([this, decision] { workload_.installed(decision); });
+  workload_.installed(decision);
   see_idle_members(run_, cause.now);
   shortage_.clear();
   next_rebalance_ = cause.now + kSettlesIn;

@@ -218,16 +218,14 @@ TEST_F(ChangesAtTheEnd, TrialsAreNotCarriedOut) {
   EXPECT_EQ(around_.workload.carried_out.size(), before) << "each saves what it has";
 }
 
-// Claim: a loss in a run that goes on is carried out, once the store has it: it ends the run.
+// Claim: a loss in a run that goes on is carried out before members are told: it ends the run.
 TEST_F(ChangesAtTheEnd, ALossIsCarriedOut) {
   one_of_two_rests();
   around_.workload.needed = NodeId(11);
   around_.workload.bytes_of_a_loss = "the holders";
   fence(11, Changes::Fenced::kInView);
   EXPECT_TRUE(rest(around_.run.members.at(NodeId(10))));
-  const std::size_t before = around_.workload.carried_out.size();
-  around_.store();
-  ASSERT_EQ(around_.workload.carried_out.size(), before + 1);
+  ASSERT_FALSE(around_.workload.carried_out.empty());
   EXPECT_TRUE(around_.workload.carried_out.back().failure.has_value());
   EXPECT_TRUE(changes_.failure().has_value());
 }
