@@ -48,9 +48,11 @@ Error missing_argument(const CLI::App& parser) {
 }
 
 // `message` is CLI11's, which begins with the option's name.
-Error missing_value(const CLI::App& parser, const std::string& message) {
+Error wrong_number_of_values(const CLI::App& parser, const std::string& message) {
   const std::string name = message.substr(0, message.find(':'));
-  Error error = usage(parser, fmt::format("{} needs a value", name));
+  const bool repeated = message.find(": At Most 1 ") != std::string::npos;
+  Error error =
+      usage(parser, fmt::format("{} {}", name, repeated ? "is given more than once" : "needs a value"));
   if (const CLI::Option* option = parser.get_option_no_throw(name); option != nullptr) {
     error.expected = fmt::format("{}: {}", spelling(*option), option->get_description());
   }
@@ -65,6 +67,16 @@ Error unknown_flag(const CLI::App& parser, const std::string& flag) {
   error.got = fmt::format("'{}'", flag);
   error.expected = fmt::format("a flag such as {}", nearest_name(word, views));
   return error;
+}
+
+// The library would split a word such as "[a, b]" at its commas where a list is read. A byte in front keeps
+// it whole. What is bound is what the user wrote.
+constexpr char kGuard = '\x01';
+std::string guarded(const std::string& word) {
+  return word.starts_with('[') && word.ends_with(']') ? kGuard + word : word;
+}
+void take_guard(std::string& value) {
+  if (value.size() > 1 && value[0] == kGuard && value[1] == '[') value.erase(0, 1);
 }
 
 }  // namespace
@@ -94,10 +106,12 @@ Parser::Parser(Parser&&) noexcept = default;
 Parser::~Parser() = default;
 
 Option Parser::add_option(const std::string& name, std::string& value, const std::string& help) {
+  values_.push_back(&value);
   return Option(*grammar_->add_option(name, value, help));
 }
 Option Parser::add_option(const std::string& name, std::vector<std::string>& values,
                           const std::string& help) {
+  lists_.push_back(&values);
   return Option(*grammar_->add_option(name, values, help));
 }
 void Parser::add_flag(const std::string& name, bool& value, const std::string& help) {
@@ -106,7 +120,8 @@ void Parser::add_flag(const std::string& name, bool& value, const std::string& h
 
 Result<Parsed> Parser::parse(std::span<const std::string> arguments) {
   CLI::App& parser = *grammar_;
-  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  std::vector<std::string> reversed;
+  for (const std::string& word : std::views::reverse(arguments)) reversed.push_back(guarded(word));
   try {
     parser.parse(reversed);
   } catch (const CLI::CallForHelp&) {
@@ -118,15 +133,18 @@ Result<Parsed> Parser::parse(std::span<const std::string> arguments) {
     }
     return missing_argument(parser);
   } catch (const CLI::ArgumentMismatch& error) {
-    return missing_value(parser, error.what());
+    return wrong_number_of_values(parser, error.what());
   } catch (const CLI::ParseError& error) {
     Error wrong = usage(parser, "cannot read the arguments");
     wrong.got = fmt::format("'{}'", fmt::join(arguments, " "));
     wrong.expected = error.what();
     return wrong;
   }
-  for (const std::string& extra : parser.remaining()) {
+  for (std::string* const value : values_) take_guard(*value);
+  for (std::vector<std::string>* const list : lists_) std::ranges::for_each(*list, take_guard);
+  for (std::string extra : parser.remaining()) {
     if (extra.starts_with("-") && extra != "-") return unknown_flag(parser, extra);
+    take_guard(extra);
     Error wrong = usage(parser, "there is one argument too many");
     wrong.got = fmt::format("'{}'", extra);
     wrong.expected = "only the arguments of the command";

@@ -70,6 +70,8 @@ class Parser {
 
  private:
   std::unique_ptr<CLI::App> grammar_;
+  std::vector<std::string*> values_;  // bound ones
+  std::vector<std::vector<std::string>*> lists_;
 };
 
 // The range of an integer option: [min, max]. CLI11's own message names neither range nor remedy.

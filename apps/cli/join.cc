@@ -15,6 +15,7 @@
 #include "apps/cli/cluster_words.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
+#include "base/human_bytes.h"
 #include "cluster/admission/token.h"
 #include "host/api/files.h"
 #include "host/posix/environment.h"
@@ -27,6 +28,7 @@ namespace {
 
 constexpr std::size_t kMaxName = 255;
 constexpr std::size_t kMaxToken = 4096;
+constexpr std::uint64_t kLeastMemory = 16'000'000;
 constexpr std::uint64_t kMostCores = 4096;
 constexpr std::uint32_t kMostThreads = 1024;
 
@@ -140,6 +142,20 @@ Result<void> choose_addresses(const JoinFlags& flags, node::MemberOptions& optio
   return {};
 }
 
+// With less the coordinator would wait for other members, without a word here. Most who write it have left
+// out a unit.
+Result<std::uint64_t> parse_memory(const std::string& text) {
+  auto memory = parse_size(text, "--memory");
+  if (!memory.ok() || *memory >= kLeastMemory) return memory;
+  return Error{.kind = ErrorKind::kUsage,
+               .where = "--memory",
+               .what = "too little to hold a part of any run in",
+               .got = fmt::format("'{}': {}", text, human_bytes(*memory)),
+               .expected = fmt::format("at least {}, which a member's process takes by itself",
+                                       human_bytes(kLeastMemory)),
+               .fix = "give a size with its unit, such as 8G, or leave the flag out"};
+}
+
 Result<node::MemberOptions> member_options(Context& context, const JoinFlags& flags) {
   node::MemberOptions options;
   auto coordinator = parse_at(flags.coordinator, "COORDINATOR");
@@ -168,7 +184,7 @@ Result<node::MemberOptions> member_options(Context& context, const JoinFlags& fl
   if (!report.ok()) return report.error();
   options.report = *report;
   if (!flags.memory.empty()) {
-    const auto memory = parse_size(flags.memory, "--memory");
+    const auto memory = parse_memory(flags.memory);
     if (!memory.ok()) return memory.error();
     options.memory_bytes = *memory;
   }

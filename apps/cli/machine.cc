@@ -18,7 +18,7 @@ void add_json(Parser& parser, CommonFlags& flags, const std::string& what) {
 }
 
 void add_quiet(Parser& parser, CommonFlags& flags) {
-  parser.add_flag("--quiet", flags.quiet, "no progress, only results and errors");
+  parser.add_flag("--quiet", flags.quiet, "no progress, only results, warnings and errors");
 }
 
 Result<const kernels::Kernels*> choose_kernels() {

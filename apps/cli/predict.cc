@@ -32,7 +32,7 @@ class FileRemarks {
     --looks_;
     const auto there = context_.disk.exists(query);
     if (!there.ok() || !*there || context_.disk.list(query).ok()) return;
-    host_.say(
+    host_.warn(
         fmt::format("'{0}' is asked as a query, but there is a file of this name; to ask its lines: "
                     "gossamer predict DIR < {0}",
                     visible(query)));
@@ -101,10 +101,13 @@ Result<ExitStatus> predict(Context& context, const PredictFlags& flags) {
   const auto done = lines ? answer_stdin(context, **answering, remarks)
                           : answer_arguments(context, **answering, flags.queries);
   if (const std::uint64_t nothing = (*answering)->nothing_known(); nothing > 0) {
-    host.say(
-        fmt::format("{} queries were blank, or the model knows none of their words or features; their "
-                    "answers have \"nothing_known\"",
-                    nothing));
+    host.warn(
+        nothing == 1
+            ? std::string("1 query was blank, or the model knows none of its words or features; its answer "
+                          "has \"nothing_known\"")
+            : fmt::format("{} queries were blank, or the model knows none of their words or features; their "
+                          "answers have \"nothing_known\"",
+                          run::human_count(nothing)));
   }
   if (!done.ok()) return done.error();
   return 0;

@@ -46,7 +46,7 @@ Result<Machine> one_thread(Context& context, const TokenFlags& flags) {
 
 // Exchanges tokens, or says why not. A token made here is of use even when no coordinator leads just now.
 void exchange_or_say(const run::NodeHost& host, const std::string& directory) {
-  if (auto done = node::exchange_tokens(host, directory); !done.ok()) host.say(done.error().message());
+  if (auto done = node::exchange_tokens(host, directory); !done.ok()) host.warn(done.error().message());
 }
 
 // How many nodes the token lets in. Without --uses: as many as the run waits for, if its directory says so.

@@ -142,7 +142,7 @@ std::string resume_command(const TrainFlags& flags, std::size_t nodes) {
 void tell_unused(const run::NodeHost& host, const std::vector<settings::KeySetting>& settings) {
   for (const settings::KeySetting& setting : settings) {
     if (setting.name.starts_with("cluster."))
-      host.say(fmt::format("{} is not looked at without --nodes", setting.name));
+      host.warn(fmt::format("{} is not looked at without --nodes", setting.name));
   }
 }
 

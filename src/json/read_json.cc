@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "json/read_json.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include "base/printable.h"
 
 namespace gossamer {
 namespace {
 
-// Goes through a text without keeping any of it, and stops where it is nested too deeply.
+// Goes through a text without keeping any value, and stops where it breaks a rule.
 template <class Json>
-class Levels final : public nlohmann::json_sax<Json> {
+class Rules final : public nlohmann::json_sax<Json> {
  public:
   bool null() override { return true; }
   bool boolean(bool /*value*/) override { return true; }
@@ -21,30 +27,42 @@ class Levels final : public nlohmann::json_sax<Json> {
   }
   bool string(std::string& /*text*/) override { return true; }
   bool binary(typename Json::binary_t& /*bytes*/) override { return true; }
-  bool key(std::string& /*name*/) override { return true; }
+  bool key(std::string& name) override {
+    if (keys_.back().insert(name).second) return true;
+    why = fmt::format("the key {} twice in one object", quote(name));
+    return false;
+  }
   bool start_object(std::size_t /*elements*/) override { return deeper(); }
   bool start_array(std::size_t /*elements*/) override { return deeper(); }
   bool end_object() override { return higher(); }
   bool end_array() override { return higher(); }
-  bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
+  bool parse_error(std::size_t position, const std::string& /*token*/,
                    const nlohmann::detail::exception& /*error*/) override {
+    why = fmt::format("no JSON, by byte {}", position);
     return false;
   }
 
+  std::string why;  // a text is not taken
+
  private:
-  bool deeper() { return ++levels_ <= kMostJsonLevels; }
+  bool deeper() {
+    keys_.emplace_back();
+    if (keys_.size() <= kMostJsonLevels) return true;
+    why = fmt::format("more than {} levels", kMostJsonLevels);
+    return false;
+  }
   bool higher() {
-    --levels_;
+    keys_.pop_back();
     return true;
   }
 
-  std::size_t levels_ = 0;
+  std::vector<std::set<std::string>> keys_;  // of each level
 };
 
 template <class Json>
-bool within_levels(std::string_view text, typename Json::input_format_t format) {
-  Levels<Json> levels;
-  return Json::sax_parse(text, &levels, format);
+bool keeps_rules(std::string_view text, typename Json::input_format_t format) {
+  Rules<Json> rules;
+  return Json::sax_parse(text, &rules, format);
 }
 
 template <class Json>
@@ -56,14 +74,21 @@ Json no_json() {
 
 template <class Json>
 Json read_json(std::string_view text) {
-  if (!within_levels<Json>(text, Json::input_format_t::json)) return no_json<Json>();
+  if (!keeps_rules<Json>(text, Json::input_format_t::json)) return no_json<Json>();
   return Json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
 template <class Json>
 Json read_cbor(std::string_view bytes) {
-  if (!within_levels<Json>(bytes, Json::input_format_t::cbor)) return no_json<Json>();
+  if (!keeps_rules<Json>(bytes, Json::input_format_t::cbor)) return no_json<Json>();
   return Json::from_cbor(bytes, /*strict=*/true, /*allow_exceptions=*/false);
+}
+
+std::string why_no_json(std::string_view text) {
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
+    return text.empty() ? "an empty text" : "a blank text";
+  Rules<nlohmann::json> rules;
+  return nlohmann::json::sax_parse(text, &rules) ? std::string() : std::move(rules.why);
 }
 
 template nlohmann::json read_json<nlohmann::json>(std::string_view text);

@@ -53,6 +53,29 @@ TEST(ReadJson, NoJson) {
   }
 }
 
+// A key that stands twice in one object is an error at any depth, in JSON and in CBOR. The same key in two
+// objects is none. The reason names the key.
+TEST(ReadJson, NoKeyTwice) {
+  for (const char* text :
+       {R"({"a":1,"b":2,"a":1})", R"([{"b":{"a":1,"\u0061":2}}])", R"({"a":{"a":1},"a":2})"}) {
+    EXPECT_TRUE(read_json<json>(text).is_discarded()) << text;
+    EXPECT_TRUE(read_json<ordered_json>(text).is_discarded()) << text;
+    EXPECT_EQ(why_no_json(text), "the key 'a' twice in one object") << text;
+  }
+  for (const char* text : {R"({"a":{"a":1},"b":{"a":1}})", R"([{"a":1},{"a":2}])"}) {
+    EXPECT_FALSE(read_json<json>(text).is_discarded()) << text;
+    EXPECT_EQ(why_no_json(text), "");
+  }
+  const std::string twice =
+      "\xA2\x61"
+      "a\x01\x61"
+      "a\x02";
+  EXPECT_TRUE(read_cbor<json>(twice).is_discarded());
+  EXPECT_EQ(why_no_json(""), "an empty text");
+  EXPECT_EQ(why_no_json(arrays(kMostJsonLevels + 1)), "more than 32 levels");
+  EXPECT_EQ(why_no_json("{\"a\":x}"), "no JSON, by byte 6");
+}
+
 // CBOR has the same limit, and its reader would otherwise recurse by itself.
 TEST(ReadJson, Cbor) {
   const json value = json::parse(arrays(kMostJsonLevels));

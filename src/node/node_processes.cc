@@ -113,7 +113,7 @@ Result<void> NodeProcesses::look_at(Node& node, bool at_work) {
   if (!end || node.told) return {};
   constexpr int kSignal = 128;  // nodes that a signal asked to leave have a status above it
   if (options_.starts_again && end->by_signal) {
-    host_.say(fmt::format("node {} was killed and is started again", node.name));
+    host_.warn(fmt::format("node {} was killed and is started again", node.name));
     start_again(node);
     return {};
   }
@@ -124,7 +124,7 @@ Result<void> NodeProcesses::look_at(Node& node, bool at_work) {
   const bool left = end->status == 0 || end->status > kSignal;
   if (!left || !at_work) return failed(node, *end);
   node.told = true;
-  host_.say(
+  host_.warn(
       fmt::format("node {} {}; the others go on", node.name, end->by_signal ? "was killed" : "has left"));
   return {};
 }
@@ -135,8 +135,8 @@ void NodeProcesses::start_again_later(Node& node, const std::string& why) const 
   const bool lasted = now - node.begun >= kLongestWait;
   node.wait = lasted ? kFirstWait : std::clamp({2 * node.wait.ns}, kFirstWait, kLongestWait);
   node.again_at = now + node.wait;
-  host_.say(fmt::format("node {} has ended, and is started again in {:.0f} s: {}", node.name,
-                        node.wait.seconds(), why));
+  host_.warn(fmt::format("node {} has ended, and is started again in {:.0f} s: {}", node.name,
+                         node.wait.seconds(), why));
 }
 
 void NodeProcesses::start_again(Node& node) const {

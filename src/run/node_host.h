@@ -28,6 +28,8 @@ struct NodeHost {
     if (verbosity == Verbosity::kQuiet) return;
     console.write(std::string(line) + "\n");
   }
+  // Writes "warning: " and the line, also when quiet: quiet spares people the progress, and no surprise.
+  void warn(std::string_view line) const { console.write("warning: " + std::string(line) + "\n"); }
 };
 
 }  // namespace gossamer::run

@@ -100,7 +100,7 @@ std::string human_duration(double seconds) {
   if (s < 60) return fmt::format("{} s", s);
   if (s < 3600) return fmt::format("{} min {} s", s / 60, s % 60);
   if (s < 86400) return fmt::format("{} h {} min", s / 3600, s % 3600 / 60);
-  return fmt::format("{} days {} h", s / 86400, s % 86400 / 3600);
+  return fmt::format("{} {} h", counted(static_cast<std::uint64_t>(s / 86400), "day"), s % 86400 / 3600);
 }
 
 std::string human_count(std::uint64_t count) {
@@ -110,6 +110,13 @@ std::string human_count(std::uint64_t count) {
     digits.insert(i, ",");
   }
   return digits;
+}
+
+std::string counted(std::uint64_t count, std::string_view noun) {
+  if (count == 1) return fmt::format("1 {}", noun);
+  if (noun.ends_with('y'))
+    return fmt::format("{} {}ies", human_count(count), noun.substr(0, noun.size() - 1));
+  return fmt::format("{} {}s", human_count(count), noun);
 }
 
 }  // namespace gossamer::run

@@ -62,5 +62,7 @@ class Progress {
 [[nodiscard]] std::string human_duration(double seconds);
 // "1,234,567".
 [[nodiscard]] std::string human_count(std::uint64_t count);
+// The count with its noun, which is given in the singular: "1 query", "2,000 queries", "0 records".
+[[nodiscard]] std::string counted(std::uint64_t count, std::string_view noun);
 
 }  // namespace gossamer::run

@@ -99,11 +99,16 @@ TEST(Human, Units) {
   EXPECT_EQ(human_duration(59.4), "59 s");
   EXPECT_EQ(human_duration(59.6), "1 min 0 s");
   EXPECT_EQ(human_duration(3600), "1 h 0 min");
-  EXPECT_EQ(human_duration(90000), "1 days 1 h");
+  EXPECT_EQ(human_duration(90000), "1 day 1 h");
   EXPECT_EQ(human_count(0), "0");
   EXPECT_EQ(human_count(999), "999");
   EXPECT_EQ(human_count(1000), "1,000");
   EXPECT_EQ(human_count(1234567), "1,234,567");
+  // A noun has its number.
+  EXPECT_EQ(counted(0, "record"), "0 records");
+  EXPECT_EQ(counted(1, "query"), "1 query");
+  EXPECT_EQ(counted(2, "query"), "2 queries");
+  EXPECT_EQ(counted(1001, "bad line"), "1,001 bad lines");
 }
 
 }  // namespace

@@ -323,7 +323,7 @@ Result<std::optional<CheckpointInfo>> load_newest_checkpoint(host::Disk& disk, c
     auto opened = open_checkpoint(disk, directory + "/" + name, config_fingerprint, tensors);
     if (!opened.ok()) {
       if (opened.error().kind != ErrorKind::kBadData) return opened.error();
-      events("checkpoint_damaged", {{"file", name}, {"error", opened.error().message()}});
+      events("checkpoint_damaged", {{"file", directory + "/" + name}, {"error", opened.error().message()}});
       continue;
     }
     for (std::size_t i = 0; i < tensors.size(); ++i) {

@@ -130,7 +130,7 @@ Result<std::optional<FleetFiles>> open_fleet_files(host::Disk& disk, const std::
     auto file = CheckpointFile::open(disk, directory + "/" + name);
     if (!file.ok()) {
       if (file.error().kind != ErrorKind::kBadData) return file.error();
-      events("checkpoint_damaged", {{"file", name}, {"error", file.error().message()}});
+      events("checkpoint_damaged", {{"file", directory + "/" + name}, {"error", file.error().message()}});
       continue;
     }
     if (file->info().config_fingerprint != fingerprint) return other_configuration(*file, fingerprint);

@@ -76,6 +76,39 @@ class Eval(Answers):
         self.write("none.jsonl", '{"text": "boots", "labels": ["zeppelin"]}')
         self.refused(["eval", "model", "--data", "none.jsonl"], "'zeppelin'", "labels such as")
 
+    # Records of which the model knows no word are counted, in the figures and on standard error, also when quiet. If all
+    # are, nothing is measured.
+    def test_nothing_known(self):
+        self.write("strange.jsonl", '{"text": "zapatos de cuero", "labels": ["boots"]}', '{"text": "tent", "labels": ["tent"]}')
+        done = self.run_here("eval", "model", "--data", "strange.jsonl", "--json", "--quiet")
+        self.assertEqual(done.status, 0, done.err)
+        self.assertEqual((done.json()["samples"], done.json()["samples_nothing_known"]), (2, 1))
+        self.assertIn("warning: of 1 test record the model knows none of its words", done.err)
+        self.assertIn("2 test records; the model knows nothing of 1 of them", self.run_here("eval", "model", "--data", "strange.jsonl").out)
+        self.write("alien.jsonl", '{"text": "zapatos de cuero", "labels": ["boots"]}', '{"text": "tent"}')
+        self.refused(["eval", "model", "--data", "alien.jsonl"], "alien.jsonl", "1 record", "words of the training records")
+
+    # A flag that is given twice could mean either value.
+    def test_flag_twice(self):
+        self.refused(["predict", "model", "boots", "--top", "2", "--top", "1"], "--top is given more than once", status=2)
+        self.refused(["predict", "model", "boots", "--top"], "--top needs a value", status=2)
+
+    # A baseline does not ask the net, so flags that choose the net beside it are refused.
+    def test_flags_that_contradict(self):
+        for baseline in ("nearest", "frequent"):
+            self.refused(["eval", "model", "--data", "train.jsonl", "--baseline", baseline, "--net-alone"],
+                         "--net-alone", f"--baseline {baseline}", "leave one", status=2)  # fmt: skip
+
+    # A model.json that is empty, or has a key twice, is no model.
+    def test_damaged_model(self):
+        with open(self.path("model/model/model.json"), encoding="utf-8") as file:
+            good = file.read()
+        shutil.copytree(self.path("model"), self.path("damaged"))
+        for text, got in (("", "an empty text"), ('{"hidden": 8,' + good[1:], "the key 'hidden' twice")):
+            with open(self.path("damaged/model/model.json"), "w", encoding="utf-8") as file:
+                file.write(text)
+            self.refused(["predict", "damaged", "boots"], "damaged/model/model.json", got, "expected")
+
     # Labels by number cannot be compared with labels by name.
     def test_numbers_for_names(self):
         self.write("numbers.jsonl", '{"text": "boots", "labels": [0]}')
@@ -144,6 +177,28 @@ class Predict(Answers):
             self.assertGreater(len(self.run_here("predict", out, "boots", "--threshold", "0.001").json()["labels"]), 0)
         self.assertTrue(max(chances) - min(chances) < 0.02, chances)
 
+    # A query in brackets is one query, as on standard input.
+    def test_brackets(self):
+        done = self.run_here("predict", "model", "[boots, tent]", "kettle")
+        self.assertEqual((done.status, len(done.json_lines())), (0, 2), done.err)
+        self.assertEqual(done.out, self.run_here("predict", "model", stdin="[boots, tent]\nkettle\n").out)
+        self.refused(["predict", "model", "[1]"], "JSON array")
+
+    # UTF-16, which programs of another system write, is not taken for a text of unknown words.
+    def test_utf16(self):
+        for encoding in ("utf-16", "utf-16-le", "utf-16-be"):
+            for query in ("boots\ntent\n", '{"text": "boots"}\n'):
+                with self.subTest(encoding=encoding, query=query):
+                    done = subprocess.run([program.GOSSAMER, "predict", self.path("model")], input=query.encode(encoding),
+                                          capture_output=True, check=False)  # fmt: skip
+                    self.assertEqual((done.returncode, done.stdout), (3, b""), done.stderr)
+                    self.assertIn(b"UTF-16", done.stderr)
+                    self.assertIn(b"iconv -f utf-16", done.stderr)
+
+    # One query is not several.
+    def test_one_query(self):
+        self.assertIn("1 query was blank", self.run_here("predict", "model", "--quiet", stdin="\n").err)
+
     # A JSON array is not taken for a text.
     def test_json_array(self):
         done = self.run_here("predict", "model", stdin='[{"text": "boots"}]\n')
@@ -165,7 +220,7 @@ class Formats(Answers):
                                 ["data", "import", "jsonl", name, "--out", "never"],
                                 ["eval", "model", "--data", name]):  # fmt: skip
                     self.refused(command, format_name, name)
-                convert = re.search(r"convert it: (.*?)(?: \\(check|\n|$)", self.run_here("eval", "model", "--data", name).err)[1]
+                convert = re.search(r"convert it: (.*?)(?: \(check|\n|$)", self.run_here("eval", "model", "--data", name).err)[1]
                 if convert.startswith("jq") and shutil.which("jq") is None:
                     continue
                 subprocess.run(convert, shell=True, check=True, cwd=self.home.name)

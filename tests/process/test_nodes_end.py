@@ -4,10 +4,13 @@
 import os
 import re
 import signal
+import time
 import unittest
 
 import program
 from test_train_nodes import LONG, WithNodes, pid_of, processes
+
+GIVE_UP = 9  # s, before which nodes that find no coordinator do not end by themselves
 
 
 class NodesEnd(WithNodes):
@@ -21,6 +24,22 @@ class NodesEnd(WithNodes):
         self.assertRegex(done.err, r"stopped after step \d+; continue with: gossamer")
         self.assertEqual(processes(out), [])
         self.assertFalse(os.path.exists(f"{out}/model"))
+
+    # Ctrl-C before the nodes have joined ends them, too: nobody waits until they give up. The run can go on.
+    def test_ctrl_c_at_once(self):
+        out = self.path("two")
+        running = self.running(self.command(out, "--nodes", 2, steps=LONG))
+        running.wait_for_line("2 nodes, ")
+        signalled = time.monotonic()
+        running.signal(signal.SIGINT)
+        done = running.finish()
+        self.assertLess(time.monotonic() - signalled, GIVE_UP)
+        self.assertEqual(done.status, 130, done.err)
+        self.assertRegex(done.err, r"stopped after step \d+; continue with: gossamer")
+        self.assertEqual(processes(out), [])
+        again = self.running(["train", "--resume", "--out", out, "--nodes", 2])
+        self.wait_for("steps", lambda: again.process.poll() is not None or self.steps(out) > 5)
+        self.assertIsNone(again.process.poll(), "ended too soon")
 
     # No process outlives the command, even when it is killed.
     def test_nodes_end_with_the_command(self):

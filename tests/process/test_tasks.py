@@ -75,7 +75,7 @@ class NextItem(unittest.TestCase):
         self.assertEqual(done.status, 0, done.err)
         jsonl = self.write("a.jsonl", ['{"text": "a", "labels": ["b"]}'])
         done = self.run_training(jsonl, "--out", self.path("run"))
-        self.assertEqual(done.status, 2)
+        self.assertEqual(done.status, 3)
         self.assertIn("sessions, one a line", done.err)
         done = program.run("train", "dictionary", f"data.train={self.path('data')}", "--out", self.path("run"))
         self.assertEqual(done.status, 2)
@@ -84,6 +84,7 @@ class NextItem(unittest.TestCase):
         done = self.run_training(lone, "--out", self.path("run"))
         self.assertEqual(done.status, 3)
         self.assertIn("nothing to train on", done.err)
+        self.assertIn("0 records, 2 features, 2 labels\n", done.err)
         self.assertFalse(os.path.exists(self.path("run")))
         self.assertEqual(self.run_training(self.train, "sessions.last=0", "--out", self.path("run")).status, 2)
 

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/nearest_name.h"
+#include "base/printable.h"
 #include "host/api/files.h"
 #include "run/run_directory.h"
 #include "settings/toml.h"
@@ -45,6 +46,15 @@ struct Base {
 };
 
 Result<Base> read_text(const EngineList& engines, std::string_view text, std::string name) {
+  // It may have been cut off. With defaults alone a run would be another than was meant.
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
+    return Error{.kind = ErrorKind::kUsage,
+                 .where = name,
+                 .what = "the config is empty",
+                 .got = fmt::format("{} without a setting", text.empty() ? "a file" : "blank lines"),
+                 .expected = "lines such as [train] and batch = 256",
+                 .fix = "check that this is the right file, or give a preset such as xmc"};
+  }
   auto table = settings::parse_toml(text, name);
   if (!table.ok()) return table.error();
   const auto engine = engines.take_engine(*table);
@@ -88,6 +98,25 @@ std::string example_of(const settings::Keys& keys) {
   return "key=value";
 }
 
+// A directory without a run, or with a run.toml that is not as a run has written it.
+Error no_run(host::Disk& disk, const std::string& directory) {
+  Error error{.kind = ErrorKind::kUsage,
+              .where = directory,
+              .what = "there is no run to resume in this directory, and CONFIG is missing",
+              .got = "no run.toml of a training run",
+              .expected = "the directory of a run, or a config to begin with",
+              .fix = "check --out, or give CONFIG: a preset such as xmc, or a TOML file"};
+  const std::string path = run::RunPaths(directory).config();
+  const auto text = host::read_text(disk, path, kMostConfig);
+  if (!text.ok()) return error;
+  error.where = path;
+  error.what = "the file is not as a training run has written it";
+  error.got = text->empty() ? "an empty file" : "the first line " + quote(text->substr(0, text->find('\n')));
+  error.expected = "a first line such as '# run 53cbf80b66', and the keys of the run";
+  error.fix = "restore the file, or begin a new run: give CONFIG and another --out";
+  return error;
+}
+
 Result<ChosenConfig> chosen(Base base, const WrittenConfig& written) {
   std::vector<settings::KeySetting> settings = std::move(base.settings);
   const auto words = without_engine(written.overrides, base.engine, base.name);
@@ -117,14 +146,7 @@ Result<ChosenConfig> config_of_run(host::Disk& disk, const EngineList& engines, 
                                    const WrittenConfig& written) {
   const auto name = run::engine_of_run(disk, directory, std::string(engines.first().name));
   if (!name.ok()) return name.error();
-  if (!name->has_value()) {
-    return Error{.kind = ErrorKind::kUsage,
-                 .where = directory,
-                 .what = "there is no run to resume in this directory, and CONFIG is missing",
-                 .got = "no run.toml of a training run",
-                 .expected = "the directory of a run, or a config to begin with",
-                 .fix = "check --out, or give CONFIG: a preset such as xmc, or a TOML file"};
-  }
+  if (!name->has_value()) return no_run(disk, directory);
   const std::string config = run::RunPaths(directory).config();
   const auto engine = engines.named(**name, config);
   if (!engine.ok()) return engine.error();

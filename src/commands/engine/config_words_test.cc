@@ -48,6 +48,19 @@ TEST_F(Words, FileChoosesTheEngine) {
   EXPECT_FALSE(choose({.config = "a.toml", .overrides = {"rows=10"}}).ok());
 }
 
+// Claim: a config without anything is refused: it may have been cut off. One of comments alone is taken.
+TEST_F(Words, EmptyFileIsNoConfig) {
+  for (const char* text : {"", " \n\n"}) {
+    run::testing::write(machine_.disk, "empty.toml", text);
+    const auto chosen = choose({.config = "empty.toml", .overrides = {"rows=9"}});
+    ASSERT_FALSE(chosen.ok());
+    EXPECT_EQ(chosen.error().kind, ErrorKind::kUsage);
+    EXPECT_EQ(chosen.error().where, "empty.toml");
+  }
+  run::testing::write(machine_.disk, "empty.toml", "# as from the start\n");
+  EXPECT_TRUE(choose({.config = "empty.toml", .overrides = {"rows=9"}}).ok());
+}
+
 // Claim: the key `engine` is no setting. A file may name any engine, the first one too; a word may repeat the
 // name. Another name is refused, and the error has both.
 TEST_F(Words, EngineIsNoSetting) {
@@ -92,6 +105,15 @@ TEST_F(Words, RunHasItsConfig) {
     ASSERT_FALSE(chosen.ok()) << directory;
     EXPECT_EQ(chosen.error().kind, ErrorKind::kUsage);
   }
+  // A run.toml that no run has written is named, with what it begins with.
+  const auto got = [this](const std::string& text) {
+    run::testing::write(machine_.disk, "other/run.toml", text);
+    const auto chosen = config_of_run(machine_.disk, engines_, "other", {.config = "", .overrides = {}});
+    EXPECT_EQ(chosen.error().where, "other/run.toml");
+    return chosen.error().got;
+  };
+  EXPECT_EQ(got(""), "an empty file");
+  EXPECT_EQ(got("rows = 9\nseed = 1\n"), "the first line 'rows = 9'");
 }
 
 // Claim: an engine's name is a config where the command says so. It has the keys as they are from the start.

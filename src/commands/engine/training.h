@@ -104,6 +104,8 @@ class Training {
   // `load_seconds`: what prepare() took.
   [[nodiscard]] virtual Result<DoneSteps> train(const engine::TrainHooks& hooks, double load_seconds) = 0;
   [[nodiscard]] virtual StepsCost cost() const { return {}; }
+  // Whether an error of train() or save() comes again however often the run is resumed.
+  [[nodiscard]] virtual bool ends_for_good(const Error&) const { return false; }
   // Writes DIR/model.
   [[nodiscard]] virtual Result<void> save() = 0;
   // Looks whether the model of a finished run is whole. The error says what is gone or damaged. Before

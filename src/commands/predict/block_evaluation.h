@@ -39,6 +39,7 @@ class BlockEvaluation final : public TestBlocks {
   [[nodiscard]] sparse_engine::Metrics metrics() const {
     sparse_engine::Metrics metrics = evaluator_.metrics();
     metrics.retrieval = predictor_.recall();
+    metrics.nothing_known = nothing_known();
     return metrics;
   }
 

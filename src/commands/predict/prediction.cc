@@ -40,10 +40,24 @@ Error none_seen(const std::string& path, const UnseenLabels& labels, const spars
   return {.kind = ErrorKind::kBadData,
           .where = path,
           .what = "no label of the test records was seen in training",
-          .got = fmt::format("{} labels, such as {}", labels.labels, quote(labels.first)),
+          .got = fmt::format("{}, such as {}", run::counted(labels.labels, "label"), quote(labels.first)),
           .expected = named ? fmt::format("labels such as {}", quote(model.label_names[0]))
                             : fmt::format("labels below {}", model.label_count.size()),
           .fix = "check that model and test records belong together"};
+}
+
+// Answers to records of which nothing is known are those to blank queries.
+Error none_known(const std::string& path, std::uint64_t records, const sparse_engine::Model& model) {
+  Error error{.kind = ErrorKind::kBadData,
+              .where = path,
+              .what = "the model knows no word or feature of any test record",
+              .got = run::counted(records, "record"),
+              .expected = fmt::format("features below {}", model.network.shape.features),
+              .fix = "check that model and test records belong together"};
+  if (model.feature_names.size() > 0)
+    error.expected = fmt::format("features such as {}", quote(model.feature_names[0]));
+  if (model.featurizer) error.expected = "texts with words of the training records";
+  return error;
 }
 
 // A run that is not finished, or whose model is gone, is told how it gets one.
@@ -63,12 +77,6 @@ Error no_model(host::Disk& disk, const std::string& directory) {
   error.fix = fmt::format("{}: {}", gone ? "write the model again" : "finish it",
                           run::resume_command(disk, directory));
   return error;
-}
-
-// Whether a query says nothing that the model knows. A feature of value 0 weighs as much as one that is left
-// out.
-bool says_nothing(const data::SparseRow& row) {
-  return std::ranges::all_of(row.value, [](float value) { return value == 0; });
 }
 
 std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
@@ -109,9 +117,12 @@ Result<sparse_engine::Metrics> evaluate_model(const run::NodeHost& host, const s
   const TestSet test{.source = request.source, .skip_bad = request.skip_bad};
   if (auto read = read_test_set(host, test, evaluation); !read.ok()) return read.error();
   const UnseenLabels& labels = evaluation.unseen();
-  if (request.none_seen == EvaluateRequest::NoneSeen::kRefused && labels.unseen == labels.labels)
-    return none_seen(request.source.path, labels, model);
-  return evaluation.metrics();
+  sparse_engine::Metrics metrics = evaluation.metrics();
+  if (request.none_seen != EvaluateRequest::NoneSeen::kRefused) return metrics;
+  if (labels.unseen == labels.labels) return none_seen(request.source.path, labels, model);
+  if (metrics.nothing_known == metrics.samples)
+    return none_known(request.source.path, metrics.samples, model);
+  return metrics;
 }
 
 Result<Source> find_test(host::Disk& disk, const std::string& path, const sparse_engine::Model& model) {
@@ -129,15 +140,18 @@ std::string metrics_json(const sparse_engine::Metrics& metrics) {
 }
 
 std::string metrics_text(const sparse_engine::Metrics& metrics) {
-  std::string text = fmt::format("{} test records", run::human_count(metrics.samples));
+  std::string text = run::counted(metrics.samples, "test record");
   if (metrics.without_labels > 0) {
-    text +=
-        fmt::format(" ({} more have no label and are left out)", run::human_count(metrics.without_labels));
+    const bool one = metrics.without_labels == 1;
+    text += fmt::format(" ({} more {} no label and {} left out)", run::human_count(metrics.without_labels),
+                        one ? "has" : "have", one ? "is" : "are");
   }
   if (metrics.unseen_labels > 0) {
     text += fmt::format("; {} of their {} labels were never seen in training",
                         run::human_count(metrics.unseen_labels), run::human_count(metrics.labels));
   }
+  if (metrics.nothing_known > 0)
+    text += fmt::format("; the model knows nothing of {} of them", run::human_count(metrics.nothing_known));
   text += "\n";
   int column = 0;
   for (const auto& [name, value] : metrics.named()) {

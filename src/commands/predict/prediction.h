@@ -47,11 +47,12 @@ struct EvaluateRequest {
   Scorer scorer = Scorer::kFused;
   sparse_engine::Retrieval retrieval = sparse_engine::Retrieval::kExact;
   std::function<bool()> stop = {};  // asked every thousand records; true: kFailed, "stopped"
-  // Where no label of the test records was seen in training, metrics are 0 or an error.
+  // Where no label of the test records was seen in training, metrics are 0 or an error. So it is where the
+  // model knows no feature of any of them; else they are those of blank queries.
   enum class NoneSeen { kMeasured, kRefused } none_seen = NoneSeen::kMeasured;
 };
 // Measures the model on the test set of the request. Errors are those of read_test_set(), and kBadData where
-// the request refuses labels of which none was seen.
+// the request refuses labels of which none was seen, and records of which nothing is known.
 [[nodiscard]] Result<sparse_engine::Metrics> evaluate_model(const run::NodeHost& host,
                                                             const sparse_engine::Model& model,
                                                             const EvaluateRequest& request);

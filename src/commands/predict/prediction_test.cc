@@ -150,6 +150,37 @@ TEST(Evaluate, TellsUnseenLabels) {
   EXPECT_THAT(refused.error().got, HasSubstr("'unheard'"));
 }
 
+// Records of which the model knows nothing are counted among those with labels, told, and measured as blank
+// queries. A test set of them alone is refused where the request says so.
+TEST(Evaluate, TellsRecordsOfWhichNothingIsKnown) {
+  SimMachine machine;
+  run::NodeHost host = machine.host();
+  host.verbosity = run::Verbosity::kQuiet;  // no progress, but warnings
+  sparse_engine::Model model = named_model();
+  model.label_count.assign(12, 1);
+  const std::string known = "{\"features\": {\"feature 1\": 1}, \"labels\": [\"label 1\"]}\n";
+  const std::string unknown = "{\"features\": {\"never\": 1}, \"labels\": [\"label 1\"]}\n";
+  const std::string zero = "{\"features\": {\"feature 1\": 0}, \"labels\": [\"label 1\"]}\n";
+  const std::string bare = "{\"features\": {\"never\": 1}}\n";  // left out
+  write(machine.disk, "some.jsonl", known + unknown + zero + bare);
+  write(machine.disk, "none.jsonl", unknown + bare);
+  const auto with = EvaluateRequest::NoneSeen::kRefused;
+  const auto source = [](std::string path) {
+    return Source{.path = std::move(path), .format = data::RecordFormat::kJsonlNames};
+  };
+  const auto some = evaluate_model(host, model, {.source = source("some.jsonl"), .none_seen = with});
+  ASSERT_TRUE(some.ok()) << some.error().message();
+  EXPECT_EQ(some->samples, 3U);
+  EXPECT_EQ(some->nothing_known, 2U);
+  EXPECT_THAT(machine.console.text, HasSubstr("warning: of 2 test records the model knows none"));
+  EXPECT_THAT(metrics_text(*some), HasSubstr("the model knows nothing of 2 of them"));
+  EXPECT_TRUE(evaluate_model(host, model, {.source = source("none.jsonl")}).ok());
+  const auto refused = evaluate_model(host, model, {.source = source("none.jsonl"), .none_seen = with});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, ErrorKind::kBadData);
+  EXPECT_EQ(refused.error().got, "1 record");
+}
+
 // Test records whose labels could only match by chance are refused: none at all, numbers beside names, and
 // names beside numbers, imported or not.
 TEST(Evaluate, RefusesOtherLabels) {
@@ -197,7 +228,7 @@ TEST(Evaluate, SkipsBadLines) {
   const auto lenient = evaluate_model(machine.host(), model, {.source = source, .skip_bad = 1});
   ASSERT_TRUE(lenient.ok()) << lenient.error().message();
   EXPECT_EQ(lenient->samples, 2U);
-  EXPECT_TRUE(machine.said("left out 1 bad lines"));
+  EXPECT_TRUE(machine.said("left out 1 bad line:"));
 }
 
 // A median rank beyond the list is null in JSON, which knows no infinity.

@@ -89,8 +89,8 @@ Result<Report> export_weights(const run::NodeHost& host, const ExportModel& want
   if (!result.ok()) return result.error();
   if (result->stopped) return Report{.json = {}, .text = {}, .stopped = true};
   if (result->repeated > 0) {
-    host.say(fmt::format("{} vectors are left out: without blanks their names are the same as another's",
-                         run::human_count(result->repeated)));
+    host.warn(fmt::format("{} left out: the name without blanks is the same as another's",
+                          run::counted(result->repeated, "vector")));
   }
   return Report{.json = report_json(*row, *result, path), .text = report_text(*row, *result, path)};
 }

@@ -177,14 +177,14 @@ Result<DataImportResult> import_data(const run::NodeHost& host, const DataImport
     const ImportEstimate estimate = estimate_import(host.disk, sources);
     if (auto fits = check_import_space(host, estimate, request.directory); !fits.ok()) return fits.error();
     auto copied = row.copy(host, request, records);
-    if (copied.ok() && copied->skipped > 0) host.say(describe_skipped(*copied));
+    if (copied.ok() && copied->skipped > 0) host.warn(describe_skipped(*copied));
     return copied;
   };
   auto report = import();
   if (!report.ok()) return report.error();
   (*out).keep();
-  if (lacks_labels(*first, *report)) host.say("warning: " + no_labels(*first, &*report).message());
-  if (const std::string some = describe_unlabelled(*first, *report); !some.empty()) host.say(some);
+  if (lacks_labels(*first, *report)) host.warn(no_labels(*first, &*report).message());
+  if (const std::string some = describe_unlabelled(*first, *report); !some.empty()) host.warn(some);
   return DataImportResult{.report = *std::move(report), .path = records, .format = row.format};
 }
 

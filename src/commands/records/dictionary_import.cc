@@ -66,6 +66,13 @@ Error wrong(const std::string& path, std::string what) {
           .fix = "give the files by these names"};
 }
 
+// Small dictionaries have fewer definitions than are held out when nobody says how many.
+std::string describe_held_out(const text::DictionaryReport& report) {
+  return fmt::format("{} of {} definitions are held out, and only {} train; --test {} holds out a tenth",
+                     run::human_count(report.test), run::human_count(report.definitions),
+                     run::human_count(report.train), report.definitions / 10);
+}
+
 }  // namespace
 
 Result<text::DictionarySources> find_dictionaries(host::Disk& disk, const std::vector<std::string>& paths) {
@@ -107,7 +114,9 @@ Result<text::DictionaryReport> import_dictionary_files(const run::NodeHost& host
                   .directory = request.directory,
                   .split = {.seed = request.seed, .test = request.test, .keep = std::move(keep)},
                   .context = request.context});
-  if (report.ok()) (*out).keep();
+  if (!report.ok()) return report.error();
+  (*out).keep();
+  if (report->test > report->train) host.warn(describe_held_out(*report));
   return report;
 }
 

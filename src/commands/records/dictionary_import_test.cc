@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "host/api/files.h"
 #include "host/sim/disk.h"
 #include "run/output_directory.h"
+#include "run/test_machine.h"
 
 namespace gossamer::commands {
 namespace {
@@ -28,6 +31,31 @@ TEST(FindDictionaries, SortsByName) {
   EXPECT_FALSE(find_dictionaries(disk, {"books/README"}).ok());
   EXPECT_FALSE(find_dictionaries(disk, {"books/gcide.index"}).ok()) << "no text";
   EXPECT_FALSE(find_dictionaries(disk, {"nowhere"}).ok());
+}
+
+// Claim: an import that leaves fewer definitions to train on than it holds out says so, also when quiet, with
+// a flag that holds out fewer. With that flag nothing is said.
+TEST(ImportDictionary, WarnsWhereMostIsHeldOut) {
+  run::testing::SimMachine machine;
+  run::NodeHost host = machine.host();
+  host.verbosity = run::Verbosity::kQuiet;
+  std::string lines;
+  for (const char* letters : {"abc", "def", "ghi", "jkl", "mno", "pqr", "stu", "vwx", "yza", "bdf"}) {
+    for (const char* more : {"one", "two", "three", "four"}) {
+      const std::string word = std::string(letters) + more;
+      lines += "{\"text\": \"" + word + "a " + word + "b " + word + "c " + word + "d\", \"labels\": [\"" +
+               letters + "\"]}\n";
+    }
+  }
+  run::testing::write(machine.disk, "own.jsonl", lines);
+  const auto most = import_dictionary_files(host, {.sources = {"own.jsonl"}, .directory = "most"});
+  ASSERT_TRUE(most.ok()) << most.error().message();
+  ASSERT_GT(most->test, most->train);
+  EXPECT_TRUE(machine.said("warning: 30 of 40 definitions are held out, and only 10 train; --test 4"))
+      << machine.console.text;
+  machine.console.text.clear();
+  ASSERT_TRUE(import_dictionary_files(host, {.sources = {"own.jsonl"}, .directory = "few", .test = 4}).ok());
+  EXPECT_EQ(machine.console.text, "");
 }
 
 // An output directory that is not kept is emptied, and removed if it was not there

@@ -42,6 +42,13 @@ std::string describe_unseen(const UnseenLabels& labels) {
                      run::human_count(labels.unseen), run::human_count(labels.labels), visible(labels.first));
 }
 
+std::string describe_unknown_records(std::uint64_t records) {
+  const std::string_view words =
+      records == 1 ? "its words or features; it counts" : "their words or features; they count";
+  return fmt::format("of {} the model knows none of {} like blank queries",
+                     run::counted(records, "test record"), words);
+}
+
 enum class Naming { kNames, kNumbers };
 
 Naming naming(const sparse_engine::Model& model) {
@@ -165,7 +172,7 @@ Result<void> read_test_file(const run::NodeHost& host, const TestSet& test, Test
   }
   progress.finish();
   if (lacks_labels(test.source, *report)) return no_labels(test.source, &*report);
-  if ((*report).skipped > 0) host.say(describe_skipped(*report));
+  if ((*report).skipped > 0) host.warn(describe_skipped(*report));
   return {};
 }
 
@@ -183,6 +190,7 @@ Result<void> check_features(const TestSet& test, const sparse_engine::Model& mod
 Result<void> TestBlocks::truth(std::span<const std::uint32_t> labels) {
   CHECK(queries_.size() == begin_.size(), queries_.size(), begin_.size());
   unseen_.labels += labels.size();
+  if (!labels.empty() && says_nothing(queries_.rows().row(queries_.size() - 1))) ++nothing_known_;
   for (const std::uint32_t label : labels) {
     if (label < model_.label_count.size() && model_.label_count[label] > 0) continue;
     if (++unseen_.unseen == 1) first_unseen_ = label;
@@ -308,8 +316,9 @@ Result<void> read_test_set(const run::NodeHost& host, const TestSet& test, TestB
   if (!read.ok()) return read;
   if (auto done = blocks.run(); !done.ok()) return done;
   const UnknownNames& unknown = blocks.parser().unknown_names();
-  if (unknown.unknown > 0) host.say(describe_unknown(unknown));
-  if (blocks.unseen().unseen > 0) host.say(describe_unseen(blocks.unseen()));
+  if (unknown.unknown > 0) host.warn(describe_unknown(unknown));
+  if (blocks.unseen().unseen > 0) host.warn(describe_unseen(blocks.unseen()));
+  if (blocks.nothing_known() > 0) host.warn(describe_unknown_records(blocks.nothing_known()));
   return {};
 }
 

@@ -57,6 +57,9 @@ class TestBlocks {
   // Says how the numbers of unseen labels are called. Without it they are called by their numbers.
   void name_labels(const data::NameTable& names);
   [[nodiscard]] const UnseenLabels& unseen() const { return unseen_; }
+  // Queries with labels of which the model knows no word and no feature: their answers are those of a blank
+  // query.
+  [[nodiscard]] std::uint64_t nothing_known() const { return nothing_known_; }
   // Hands on the queries that wait.
   [[nodiscard]] Result<void> run();
   [[nodiscard]] const sparse_engine::Model& model() const { return model_; }
@@ -73,6 +76,7 @@ class TestBlocks {
   std::vector<std::uint32_t> labels_;
   std::vector<std::uint32_t> begin_ = {0};
   UnseenLabels unseen_;
+  std::uint64_t nothing_known_ = 0;
   std::uint32_t first_unseen_ = 0;  // where there is one
 };
 

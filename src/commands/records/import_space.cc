@@ -128,7 +128,7 @@ Result<void> check_import_space(const run::NodeHost& host, const ImportEstimate&
   if (!free.ok() || estimate.bytes <= *free) return {};
   const std::string needed = fmt::format("about {} for the imported records", human_bytes(estimate.bytes));
   if (!estimate.exact && estimate.bytes / 2 <= *free) {
-    host.say(fmt::format("the disk may be too small: {}, {} free", needed, human_bytes(*free)));
+    host.warn(fmt::format("the disk may be too small: {}, {} free", needed, human_bytes(*free)));
     return {};
   }
   return Error{

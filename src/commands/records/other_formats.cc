@@ -22,12 +22,10 @@ struct ByteFormat {
   std::string_view name;
   std::string_view convert;
 };
-constexpr std::array<ByteFormat, 11> kByteFormats = {
+constexpr std::array<ByteFormat, 9> kByteFormats = {
     {{"PAR1", "Parquet",
       "python3 -c 'import io, pandas, sys; pandas.read_parquet(io.BytesIO(sys.stdin.buffer.read()))"
       ".to_json(sys.stdout, orient=\"records\", lines=True)'"},
-     {"\xFF\xFE", "UTF-16 text", "iconv -f utf-16 -t utf-8"},
-     {"\xFE\xFF", "UTF-16 text", "iconv -f utf-16 -t utf-8"},
      {"\x89PNG", "a PNG image", ""},
      {"\xFF\xD8\xFF", "a JPEG image", ""},
      {"GIF8", "a GIF image", ""},
@@ -79,22 +77,11 @@ bool is_text(std::string_view line) {
 // Bytes that stand in no text, more than a slip or two. A JSON line with one of them is its reader's to
 // report.
 bool is_binary(std::string_view begin) {
-  constexpr std::size_t kFewControls = 2;
   const std::string_view some = begin.substr(0, 1024);
   const auto controls = static_cast<std::size_t>(std::ranges::count_if(some, [](char c) {
     return static_cast<unsigned char>(c) < ' ' && c != '\t' && c != '\n' && c != '\r';
   }));
-  return controls > kFewControls && controls * 32 > some.size();
-}
-
-// UTF-16 of mostly Latin letters, by the place of the zero in each pair of bytes; no mark tells it.
-std::string_view unmarked_utf16(std::string_view begin) {
-  const std::string_view some = begin.substr(0, 1024);
-  std::array<std::size_t, 2> zeros = {0, 0};
-  for (std::size_t i = 0; i < some.size(); ++i) zeros[i % 2] += some[i] == '\0' ? 1 : 0;
-  if (zeros[0] * 4 > some.size() && zeros[1] == 0) return "utf-16be";
-  if (zeros[1] * 4 > some.size() && zeros[0] == 0) return "utf-16le";
-  return {};
+  return controls > 1 && controls * 32 > some.size();  // a lone one is a slip
 }
 
 Error no_records(const std::string& path, std::string_view format) {
@@ -110,7 +97,7 @@ std::optional<Error> other_bytes(std::string_view begin, const std::string& path
     return one.convert.empty() ? no_records(path, one.name)
                                : refuse(path, one.name, convert_words(one.convert, path));
   }
-  if (const std::string_view utf16 = unmarked_utf16(begin); !utf16.empty())
+  if (const std::string_view utf16 = utf16_name(begin); !utf16.empty())
     return refuse(path, "UTF-16 text", convert_words(fmt::format("iconv -f {} -t utf-8", utf16), path));
   const std::size_t first = begin.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   const bool json = first != std::string_view::npos && begin[first] == '{';
@@ -190,6 +177,17 @@ std::string_view without_blank_lines(std::string_view begin) {
 }
 
 }  // namespace
+
+// Without a mark it is told by the place of the zero in each pair of bytes.
+std::string_view utf16_name(std::string_view begin) {
+  if (begin.starts_with("\xFF\xFE") || begin.starts_with("\xFE\xFF")) return "utf-16";
+  const std::string_view some = begin.substr(0, 1024);
+  std::array<std::size_t, 2> zeros = {0, 0};
+  for (std::size_t i = 0; i < some.size(); ++i) zeros[i % 2] += some[i] == '\0' ? 1 : 0;
+  if (zeros[0] * 4 > some.size() && zeros[1] == 0) return "utf-16be";
+  if (zeros[1] * 4 > some.size() && zeros[0] == 0) return "utf-16le";
+  return {};
+}
 
 std::optional<Error> other_format(std::string_view begin, const std::string& path) {
   if (auto bytes = other_bytes(begin, path)) return bytes;

@@ -19,8 +19,13 @@ namespace gossamer::commands {
 // format is not known. `begin`: bytes of the file, unpacked, at best some lines. `path`: for the message.
 [[nodiscard]] std::optional<Error> other_format(std::string_view begin, const std::string& path);
 
-// The same for a file that is to be lines of names: sessions or plain text, in which nearly any line would
-// do. It refuses what is surely another format by its first lines, and with `as_is` JSON and bytes alone.
+// "utf-16", "utf-16le" or "utf-16be" for a text that begins with a mark of it, or that is mostly Latin
+// letters in it; else empty.
+[[nodiscard]] std::string_view utf16_name(std::string_view begin);
+
+// As other_format(), for a file that is to be lines of names: sessions or plain text, in which nearly any
+// line would do. It refuses what is surely another format by its first lines, and with `as_is` JSON and bytes
+// alone.
 struct WantedLines {
   const char* lines;  // what such a file holds
   bool as_is = false;

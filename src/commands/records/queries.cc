@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "commands/records/feature_kind.h"
+#include "commands/records/other_formats.h"
 #include "commands/records/record_formats.h"
 #include "json/read_json.h"
 #include "learn/data/read/byte_source.h"
@@ -37,6 +38,16 @@ Error json_array(const std::string& place) {
           .fix = "write an element a line: jq -c '.[]' OLD.json > NEW.jsonl"};
 }
 
+// Its letters would be words that no model knows.
+Error other_encoding(const std::string& place, std::string_view utf16) {
+  return {.kind = ErrorKind::kBadData,
+          .where = place,
+          .what = "the query is UTF-16 text",
+          .got = std::string(utf16),
+          .expected = "UTF-8",
+          .fix = fmt::format("convert it: iconv -f {} -t utf-8 OLD > NEW", utf16)};
+}
+
 FeatureKind kind_of(const data::JsonlRecord& record) {
   switch (record.kind) {
     case data::JsonlRecord::Kind::kText: return FeatureKind::kText;
@@ -59,6 +70,10 @@ bool parse_pair(std::string_view token, std::pair<std::uint32_t, float>& out) {
 }
 
 }  // namespace
+
+bool says_nothing(const data::SparseRow& row) {
+  return std::ranges::all_of(row.value, [](float value) { return value == 0; });
+}
 
 std::uint64_t QueryBlock::add(const data::SparseRow& row, std::uint32_t features) {
   const auto known =
@@ -93,6 +108,7 @@ Result<void> QueryParser::add(std::string_view line, const std::string& place, Q
 }
 
 Result<void> QueryParser::add_any(std::string_view line, const std::string& place, QueryBlock& block) {
+  if (const std::string_view utf16 = utf16_name(line); !utf16.empty()) return other_encoding(place, utf16);
   if (line.starts_with(data::kByteOrderMark)) line.remove_prefix(data::kByteOrderMark.size());
   const std::size_t first = line.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) {

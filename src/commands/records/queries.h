@@ -49,6 +49,9 @@ class QueryBlock {
   std::vector<float> value_;
 };
 
+// Whether a row says nothing to a model. A feature of value 0 weighs as much as one that is left out.
+[[nodiscard]] bool says_nothing(const data::SparseRow& row);
+
 // Features by name that the model does not have.
 struct UnknownNames {
   std::uint64_t unknown = 0;

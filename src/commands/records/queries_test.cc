@@ -84,6 +84,19 @@ TEST(Queries, LeavesOutAByteOrderMark) {
   }
 }
 
+// Queries in UTF-16 are refused by that name, with a mark and without one. Their letters would be unknown
+// words. A text with a lone zero byte is none.
+TEST(Queries, RefusesUtf16) {
+  using std::string_view_literals::operator""sv;
+  const sparse_engine::Model model = plain_model(false, true);
+  for (const std::string_view line : {"\xFF\xFEw\0o\0r\0d\0"sv, "\xFE\xFF\0w\0o\0r\0d"sv, "w\0o\0r\0d\0"sv,
+                                      "\0w\0o\0r\0d"sv, "{\0\"\0t\0e\0x\0t\0\"\0:\0\"\0\"\0}\0"sv}) {
+    expect_error(model, line, ErrorKind::kBadData, "here");
+    EXPECT_EQ(parse(model, line).error().what, "the query is UTF-16 text");
+  }
+  EXPECT_TRUE(parse(model, "some words\0and others"sv).ok());
+}
+
 // What the model does not know of a query is counted, for this query alone: numbers, names and words. Nothing
 // is known of a blank line. A JSON array is no query.
 TEST(Queries, CountsTheUnknown) {

@@ -90,13 +90,13 @@ Result<data::ReadReport> import_records(const run::NodeHost& host, const ImportR
                         .cache_path = request.cache_path,
                         .read = {.skip_bad = request.skip_bad, .compute = &host.compute},
                         .open = open});
-  if (report.ok() && report->skipped > 0) host.say(describe_skipped(*report));
+  if (report.ok() && report->skipped > 0) host.warn(describe_skipped(*report));
   return report;
 }
 
 std::string describe_skipped(const data::ReadReport& report) {
   if (report.skipped == 0) return "";
-  std::string text = fmt::format("left out {} bad lines:", run::human_count(report.skipped));
+  std::string text = fmt::format("left out {}:", run::counted(report.skipped, "bad line"));
   for (const Error& example : report.examples) text += "\n  " + example.message();
   if (report.skipped > report.examples.size()) text += "\n  ...";
   return text;

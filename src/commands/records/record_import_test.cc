@@ -89,7 +89,7 @@ TEST(ImportRecords, MixedKindsAreBadLines) {
     const Read lenient = import_as(machine, content, format, 1);
     ASSERT_TRUE(lenient.dataset);
     EXPECT_EQ(lenient.dataset->size(), 1U);
-    EXPECT_TRUE(machine.said("left out 1 bad lines"));
+    EXPECT_TRUE(machine.said("left out 1 bad line:"));
     EXPECT_TRUE(machine.said("f:2"));
   }
 }
@@ -123,7 +123,7 @@ TEST(DescribeSkipped, ExamplesAndMore) {
   EXPECT_EQ(describe_skipped(report), "");
   report.skipped = 1;
   report.examples = {{.kind = ErrorKind::kBadData, .where = "f:1:2", .what = "odd"}};
-  EXPECT_EQ(describe_skipped(report), "left out 1 bad lines:\n  f:1:2: odd");
+  EXPECT_EQ(describe_skipped(report), "left out 1 bad line:\n  f:1:2: odd");
   report.skipped = 1234;
   EXPECT_EQ(describe_skipped(report), "left out 1,234 bad lines:\n  f:1:2: odd\n  ...");
 }

@@ -193,7 +193,7 @@ std::string describe_unlabelled(const Source& source, const data::ReadReport& re
   const RecordRow& row = row_of(source.format);
   if (row.lines != nullptr || report.labelled == 0 || report.labelled >= report.records) return {};
   std::string text =
-      fmt::format("warning: {} of {} records have no label, and teach nothing",
+      fmt::format("{} of {} records have no label, and teach nothing",
                   run::human_count(report.records - report.labelled), run::human_count(report.records));
   if (row.jsonl && !report.other_keys.empty())
     text += fmt::format("; beside 'labels' there are the keys {}", data::quoted_list(report.other_keys));

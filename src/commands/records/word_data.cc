@@ -176,7 +176,7 @@ Result<data::ReadReport> import_words(const ImportJob& job) {
     return written.ok() ? report : Result<data::ReadReport>(written.error());
   }
   job.progress.finish();
-  if (report->skipped > 0) job.host.say(describe_skipped(*report));
+  if (report->skipped > 0) job.host.warn(describe_skipped(*report));
   Error error{.kind = ErrorKind::kBadData,
               .what = "nothing to train on",
               .got = "no two frequent words in one line",

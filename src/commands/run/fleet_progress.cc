@@ -107,8 +107,8 @@ Result<void> FleetProgress::read() {
   });
   if (!cut.ok()) return cut.error();
   if (*cut > 0) {
-    host_.say(fmt::format("warning: {} bytes at the end of {} were no reports, and are cut off", *cut,
-                          paths_.reports()));
+    host_.warn(
+        fmt::format("{} bytes at the end of {} were no reports, and are cut off", *cut, paths_.reports()));
   }
   read_end_ = tally_.told_end();
   if (owners_ != nullptr) return {};
@@ -151,8 +151,7 @@ void FleetProgress::tell_steps(std::optional<StepNumber> limit) {
   for (const StepLoss& one : tally_.take(limit)) tell(one, one.step >= read_end_);
   for (const auto& [node, one] : std::exchange(failed_, {})) {
     hooks_.events("checkpoint_failed", {{"step", one.step.value}, {"error", one.error}});
-    host_.say(fmt::format("warning: no checkpoint of step {} by node {}: {}", one.step.value, node.value,
-                          one.error));
+    host_.warn(fmt::format("no checkpoint of step {} by node {}: {}", one.step.value, node.value, one.error));
     not_written_ = one.error;
   }
   for (const DamagedFile& one : std::exchange(damaged_, {}))
@@ -192,7 +191,7 @@ void FleetProgress::tell_late_steps(std::optional<StepNumber> limit) {
       if (step != nullptr) all.add(reports->node, *step);
     }
   });
-  if (!read.ok()) return host_.say("warning: metrics.jsonl lacks steps: " + read.error().message());
+  if (!read.ok()) return host_.warn("metrics.jsonl lacks steps: " + read.error().message());
   const StepNumber first = StepWatch::first_of_line(*late, facts_.steps);
   const std::vector<StepLoss> steps = all.take(limit);
   // A journal that was shortened lacks steps that have their lines already.
@@ -213,9 +212,11 @@ void FleetProgress::tell_recoveries(Until until) {
   const StepNumber before(until == Until::kEnd ? std::numeric_limits<std::uint64_t>::max() : steps_ - 1);
   for (engine::FleetRecovery& one : recovery_tally_.take(before)) {
     if (name_) one.cause = name_(std::move(one.cause));
-    host_.say(fmt::format(
-        "{}: it cost {:.2f} s{}", one.cause, one.total.seconds(),
-        one.steps_replayed == 0 ? "" : fmt::format(", and {} steps were computed anew", one.steps_replayed)));
+    host_.say(fmt::format("{}: it cost {:.2f} s{}", one.cause, one.total.seconds(),
+                          one.steps_replayed == 0 ? ""
+                                                  : fmt::format(", and {} {} computed anew",
+                                                                run::counted(one.steps_replayed, "step"),
+                                                                one.steps_replayed == 1 ? "was" : "were")));
     std::apply([this](const auto&... field) { hooks_.events("recovery", {field...}); },
                engine::fields_of(one));
     recoveries_.push_back(std::move(one));
@@ -258,10 +259,8 @@ DoneSteps FleetProgress::done() const {
   return done;
 }
 
-void tell_start(const run::NodeHost& host, const tensors::CheckpointInfo& from,
-                const engine::TrainHooks& hooks) {
+void tell_start(const tensors::CheckpointInfo& from, const engine::TrainHooks& hooks) {
   if (from.next_step == StepNumber()) return;
-  host.say(fmt::format("goes on at step {}", from.next_step.value));
   hooks.events("resumed", {{"step", from.next_step.value}, {"from_run", from.run_id}});
 }
 

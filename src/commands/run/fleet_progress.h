@@ -111,7 +111,6 @@ class FleetProgress {
 };
 
 // Tells that a run goes on from a checkpoint, if it does.
-void tell_start(const run::NodeHost& host, const tensors::CheckpointInfo& from,
-                const engine::TrainHooks& hooks);
+void tell_start(const tensors::CheckpointInfo& from, const engine::TrainHooks& hooks);
 
 }  // namespace gossamer::commands

@@ -78,9 +78,10 @@ bool MemberFiles::lasts() const {
 }
 
 bool fleet_files_brought(host::Disk& disk, const std::string& directory) {
-  const auto files = tensors::list_fleet_files(disk, directory);
+  const auto files = tensors::list_fleet_files(disk, directory);  // those that are being written, too
   // The order matters: a file on its way moves from the first place to the second.
-  return (!files.ok() || files->empty()) && !node::FileDelivery::under_way(disk, directory);
+  return (!files.ok() || files->empty()) && !node::FileDelivery::has_to_take(disk, directory) &&
+         !node::FileDelivery::under_way(disk, directory);
 }
 
 }  // namespace gossamer::commands

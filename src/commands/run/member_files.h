@@ -62,7 +62,8 @@ class MemberFiles {
   DamageReports damage_{[tell = supplied_.tell](const MemberReport& one) { tell(report_bytes(one)); }};
 };
 
-// Whether the coordinator has all files of checkpoints that this machine is to deliver from the directory.
+// Whether the coordinator has all files, of checkpoints and of the result, that this machine is to deliver
+// from the directory.
 [[nodiscard]] bool fleet_files_brought(host::Disk& disk, const std::string& directory);
 
 }  // namespace gossamer::commands

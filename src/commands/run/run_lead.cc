@@ -157,7 +157,7 @@ Result<DoneSteps> RunLead::train(const run::RunPaths& paths, LedTraining& traini
   if (!start.ok()) return start.error();
   if (start->trained) return take_trained(training, hooks);
   if (options_.own && before->has_authority) return would_lose_machines(paths_.root);
-  tell_start(host_, start->from, hooks);
+  tell_start(start->from, hooks);
   if (auto known = look_where_it_listens(options, *before); !known.ok()) return known.error();
   if (auto made = begin_anew(*before); !made.ok()) return made.error();
   if (before->has_authority && !options_.own) {
@@ -205,7 +205,7 @@ Result<DoneSteps> RunLead::lead_fleets(node::CoordinatorOptions options, StepNum
           fmt::format("the run waits for members: those of before may bring steps after {}", start.value));
     } else {
       host_.say(fmt::format("the run waits for members, and goes on at step {}{}", start.value,
-                            lost > 0 ? fmt::format(": {} steps are done anew", lost) : ""));
+                            lost > 0 ? fmt::format(", {} back", run::counted(lost, "step")) : ""));
     }
     hooks.events("waits_for_members", {{"step", start.value}, {"steps_lost", lost}});
     options.resume = true;
@@ -223,7 +223,7 @@ Result<std::optional<DoneSteps>> RunLead::lead_from(const node::CoordinatorOptio
   if (!led.ok()) {
     // A fleet that is led on has lost the checkpoint that it began with. Without it no member can come.
     if (start == StepNumber() || training.checkpoint(start)) return led.error();
-    host_.say(fmt::format("warning: {}", led.error().message()));
+    host_.warn(led.error().message());
     return std::optional<DoneSteps>();
   }
   tensors::CheckpointInfo from = began_with(training, start);
@@ -376,7 +376,7 @@ Result<RunLead::Ending> RunLead::lead_on(node::CoordinatorOptions options, const
     return hooks.stop_requested() || anew || gives_up(**node, *companion);
   });
   if (losses.lost()) {
-    host_.say(losses.lost()->message());
+    host_.warn(losses.lost()->message());
     return Ending::kGone;
   }
   if ((*node)->ended()) {
@@ -453,16 +453,16 @@ Result<RunLead::Ending> RunLead::lead_own(node::CoordinatorNode& node, FleetWatc
   if (!started.ok()) return started.error();
   own_ = *std::move(started);
   watch.follow(*own_, node);
-  host_.say(fmt::format("{} nodes, {} threads each; what they say is in {}/*.log", wanted.nodes,
-                        wanted.threads_each, nodes_directory(paths_.root)));
+  host_.say(fmt::format("{}, {} each; what they say is in {}/*.log", run::counted(wanted.nodes, "node"),
+                        run::counted(wanted.threads_each, "thread"), nodes_directory(paths_.root)));
   const auto done = node.run([&] {
     if (watch.failure()) return true;
     if (!node.stopping()) return false;
     own_->end_within(kLeaveTime);
     return own_->all_ended();
   });
-  // What the run has is in its directory by now.
-  if (!done.ok() || watch.failure()) own_->kill();
+  // What the run has is in its directory by now. Nodes of a fleet that has not begun would look for this one.
+  if (!done.ok() || watch.failure() || !node.begun()) own_->kill();
   own_->end_within(kEndTime);
   node::EventLoop loop(host_.clock);
   loop.run([]() -> std::optional<Instant> { return std::nullopt; }, [this] { return own_->all_ended(); });
@@ -482,7 +482,7 @@ bool RunLead::gives_up(const node::CoordinatorNode& node, const node::SupplyComp
   const Instant now = host_.clock.now();
   if (!no_room_) {
     no_room_ = {.since = now, .last = *failing};
-    host_.say(
+    host_.warn(
         fmt::format("the run is to end, and what its nodes have saved cannot be stored: {}\n"
                     "It is tried again for {:.0f} s: make room.",
                     failing->message(), kRoomPatience.seconds()));

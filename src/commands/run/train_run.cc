@@ -59,8 +59,7 @@ class TrainRun {
     const auto kept = kept_network(host_.disk, directory_.paths(), before.summary);
     if (!kept.ok()) return kept.error();
     if (!kept->trained) return model_gone(whole.error(), *kept);
-    host_.say(
-        fmt::format("warning: the run is finished, but its model is not whole: {}", whole.error().message()));
+    host_.warn(fmt::format("the run is finished, but its model is not whole: {}", whole.error().message()));
     host_.say(fmt::format("the model is written again, from the checkpoint of step {}", kept->step.value));
     if (auto done = prepare(); !done.ok()) return done.error();
     const auto done = train();
@@ -101,10 +100,10 @@ class TrainRun {
     const auto before = directory_.threads_before();
     const int now = host_.compute.workers();
     if (!keeps_threads(request_) || !before || *before == now) return;
-    host_.say(
-        fmt::format("warning: the run was done with {} threads so far, and goes on with {}: the model will "
+    host_.warn(
+        fmt::format("the run was done with {} so far, and goes on with {}: the model will "
                     "differ in its last bits; the same bits: --threads {}",
-                    *before, now, *before));
+                    run::counted(static_cast<std::uint64_t>(*before), "thread"), now, *before));
   }
 
   [[nodiscard]] Error model_gone(const Error& why, const KeptNetwork& kept) const {
@@ -121,7 +120,7 @@ class TrainRun {
   // What the run has kept is not lost. Where the world has failed, the same run may go on later.
   Error failed(const Error& error) {
     if (saved_) host_.say(fmt::format("the model is in {}", directory_.paths().model()));
-    if (error.kind == ErrorKind::kFailed)
+    if (error.kind == ErrorKind::kFailed && !training_->ends_for_good(error))
       host_.say(fmt::format("once the cause is mended, continue with: {}", request_.resume_command));
     return error;
   }
@@ -153,12 +152,16 @@ class TrainRun {
     const auto events = [this](std::string_view name, EventFields fields) {
       log_.event(name, fields);
       if (name == "checkpoint_damaged") warn_of_damage(fields);
+      if (name == "resumed") tell_start(fields);
     };
     events("run_started", {{"run_id", directory_.run_id()},
                            {"threads", static_cast<std::uint64_t>(host_.compute.workers())},
                            {"isa", std::string(kernels::name(host_.kernels.isa))}});
     StepWatch watch(host_, log_, facts_.batch);
-    const auto on_step = [&watch](const engine::TrainProgress& progress) { watch.on_step(progress); };
+    const auto on_step = [this, &watch](const engine::TrainProgress& progress) {
+      if (progress.steps_done == 1) tell_beginning();
+      watch.on_step(progress);
+    };
     train_begin_ = host_.clock.now();
     auto done = training_->train(
         {.on_step = on_step, .stop_requested = request_.stop_requested, .events = events}, load_seconds_);
@@ -178,9 +181,30 @@ class TrainRun {
     for (const EventField& field : fields) {
       const auto* const file = std::get_if<std::string>(&field.value);
       if (field.key != "file" || file == nullptr || !damaged_.insert(*file).second) continue;
-      host_.say(
-          fmt::format("warning: {} is damaged; other files or an older checkpoint are taken instead", *file));
+      host_.warn(fmt::format("{} is damaged; other files or an older checkpoint are taken instead", *file));
     }
+  }
+
+  // Says with which step the run goes on. After damage it may be one that nobody expects.
+  void tell_start(EventFields fields) {
+    started_ = true;
+    if (directory_.finished_summary().has_value()) return;
+    const auto step = std::ranges::find(fields, "step", &EventField::key);
+    const auto* const number = step == fields.end() ? nullptr : std::get_if<std::uint64_t>(&step->value);
+    if (number == nullptr) return;
+    const std::string line = fmt::format("goes on at step {}", *number);
+    if (damaged_.empty()) {
+      host_.say(line);
+    } else {
+      host_.warn(fmt::format("the run {}", line));
+    }
+  }
+
+  // A run that was begun before does its first step here. If it says nothing, it goes on from a checkpoint.
+  void tell_beginning() {
+    if (std::exchange(started_, true) || directory_.is_new()) return;
+    host_.warn(fmt::format("{} has no whole checkpoint of this run: it begins again at its first step",
+                           directory_.paths().checkpoints()));
   }
 
   Result<TrainResult> finish(const DoneSteps& done) {
@@ -211,7 +235,7 @@ class TrainRun {
     TrainResult result{.stopped = false, .summary = to_json(summary)};
     log_.event("run_finished", {{"steps", summary.steps}});
     if (log_.first_error().has_value())
-      host_.say(fmt::format("warning: the logs are incomplete: {}", log_.first_error()->message()));
+      host_.warn(fmt::format("the logs are incomplete: {}", log_.first_error()->message()));
     const std::string path = directory_.paths().summary();
     if (auto done = host::replace_file(host_.disk, path, result.summary + "\n"); !done.ok())
       return done.error();
@@ -259,6 +283,7 @@ class TrainRun {
   const RunRequest& request_;
   run::RunDirectory directory_;
   std::set<std::string> damaged_;  // files that were said to be
+  bool started_ = false;           // the step that the run goes on at was said, or it has begun
   run::RunLog log_;
   const Instant start_ = host_.clock.now();
   const std::unique_ptr<Training> training_;

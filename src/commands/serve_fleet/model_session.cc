@@ -150,6 +150,8 @@ Result<std::unique_ptr<QuerySession>> open_session(const run::NodeHost& host, co
 Result<Report> measure_model(const run::NodeHost& host, const MeasureModel& wanted) {
   const auto scorer = scorer_of(wanted);
   if (!scorer.ok()) return scorer.error();
+  if (wanted.model.net_alone && !wanted.baseline.empty())
+    return baseline_without_net("--net-alone", "--net-alone with --baseline " + wanted.baseline);
   const auto retrieval = parse_retrieval(wanted.model.retrieval);
   if (!retrieval.ok()) return retrieval.error();
   const bool exact = *retrieval == sparse_engine::Retrieval::kExact;
@@ -173,14 +175,15 @@ Result<Report> measure_model(const run::NodeHost& host, const MeasureModel& want
   if (!metrics.ok()) return metrics.error();
   const double seconds = (host.clock.now() - loaded).seconds();
   const double rate = seconds > 0 ? static_cast<double>((*metrics).samples) / seconds : 0;
-  return Report{
-      .json = fmt::format("{{\"metrics\":{},\"samples\":{},\"samples_without_labels\":{},"
-                          "\"labels\":{},\"unseen_labels\":{},\"samples_per_second\":{},\"load_seconds\":{},"
-                          "\"eval_seconds\":{},\"cpu_seconds\":{},\"peak_rss_bytes\":{}}}",
-                          metrics_json(*metrics), (*metrics).samples, (*metrics).without_labels,
-                          (*metrics).labels, (*metrics).unseen_labels, rate, (loaded - begin).seconds(),
-                          seconds, host.clock.process_cpu().seconds(), host.compute.peak_rss_bytes()),
-      .text = fmt::format("{}\n{:.0f} records a second\n", metrics_text(*metrics), rate)};
+  return Report{.json = fmt::format("{{\"metrics\":{},\"samples\":{},\"samples_without_labels\":{},"
+                                    "\"samples_nothing_known\":{},\"labels\":{},\"unseen_labels\":{},"
+                                    "\"samples_per_second\":{},\"load_seconds\":{},"
+                                    "\"eval_seconds\":{},\"cpu_seconds\":{},\"peak_rss_bytes\":{}}}",
+                                    metrics_json(*metrics), (*metrics).samples, (*metrics).without_labels,
+                                    (*metrics).nothing_known, (*metrics).labels, (*metrics).unseen_labels,
+                                    rate, (loaded - begin).seconds(), seconds,
+                                    host.clock.process_cpu().seconds(), host.compute.peak_rss_bytes()),
+                .text = fmt::format("{}\n{:.0f} records a second\n", metrics_text(*metrics), rate)};
 }
 
 }  // namespace gossamer::commands

@@ -24,10 +24,12 @@ FeatureKind RecordSamples::features() const {
 }
 
 std::string RecordSamples::describe() const {
+  const std::string counts =
+      fmt::format("{}, {}, {}", run::counted(records_->size(), "record"),
+                  run::counted(records_->features(), "feature"), run::counted(records_->labels(), "label"));
+  if (records_->size() == 0) return counts;  // sessions of one item make none
   const auto records = static_cast<double>(records_->size());
-  return fmt::format("{} records, {} features, {} labels ({:.1f} features and {:.1f} labels a record)",
-                     run::human_count(records_->size()), run::human_count(records_->features()),
-                     run::human_count(records_->labels()),
+  return fmt::format("{} ({:.1f} features and {:.1f} labels a record)", counts,
                      static_cast<double>(records_->feature_entries()) / records,
                      static_cast<double>(records_->label_entries()) / records);
 }

@@ -34,6 +34,17 @@ void import_file(SimMachine& machine, const std::string& text, RecordFormat form
 
 const CachePlace kPlace{.directory = "/run/cache"};
 
+// Sessions of one item make no record. Then there is no mean of anything, and none is told.
+TEST(Samples, NoRecordHasNoMean) {
+  SimMachine machine;
+  sparse_engine::TrainConfig config = testing::small_run();
+  config.data.format = RecordFormat::kSessions;
+  import_file(machine, "alone\n", RecordFormat::kSessions);
+  const auto samples = open_samples(machine.host(), config, kPlace);
+  ASSERT_TRUE(samples.ok() && *samples != nullptr);
+  EXPECT_EQ((*samples)->describe(), "0 records, 1 feature, 1 label");
+}
+
 // Nothing is opened before an import. Then the config tells records, sessions and words apart. Each kind says
 // what form a test set has, and what it is in a line.
 TEST(Samples, OpenAsTheConfigSays) {

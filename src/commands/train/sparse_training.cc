@@ -23,6 +23,7 @@
 #include "engines/sparse/fleet/fleet_resume.h"
 #include "engines/sparse/fleet/step/fleet_job.h"
 #include "engines/sparse/model/model_file.h"
+#include "engines/sparse/train/divergence.h"
 #include "engines/sparse/train/trainer.h"
 
 namespace gossamer::commands {
@@ -112,6 +113,11 @@ class SparseTraining final : public Training {
     return save_model(host_.disk, paths_.model(), *model_, {.network = std::move(network)});
   }
 
+  // The same steps on the same data diverge again.
+  [[nodiscard]] bool ends_for_good(const Error& error) const override {
+    return sparse_engine::tells_of_divergence(error);
+  }
+
   Result<void> check_saved() const override {
     return sparse_engine::check_model_files(host_.disk, paths_.model());
   }
@@ -194,7 +200,7 @@ class SparseTraining final : public Training {
                                .skip_bad = config_.data.skip_bad,
                                .stop = [this] { return stop_requested_(); }});
     if (!imported.ok()) return imported.error();
-    if (const std::string some = describe_unlabelled(*source, *imported); !some.empty()) host_.say(some);
+    if (const std::string some = describe_unlabelled(*source, *imported); !some.empty()) host_.warn(some);
     return lacks_labels(*source, *imported) ? Result<void>(no_labels(*source, &*imported)) : Result<void>();
   }
 
@@ -288,7 +294,7 @@ class SparseTraining final : public Training {
     if (parts_->measured && parts_->measured->ok())
       model_->fusion.net_calibration = (*parts_->measured)->calibration;
     if (!model_->fusion.net_calibration)
-      host_.say(
+      host_.warn(
           "answers of this model have no probabilities: no member has answered for the held-out records");
   }
 

@@ -77,6 +77,34 @@ TEST(TrainRun, WritesALostModelAgain) {
   EXPECT_FALSE(*machine.disk.exists("/run/model/model.json"));
 }
 
+// Claim: a run that goes on says at which step. Where checkpoints are damaged it names them by their paths,
+// also when quiet, and where none is left it says that it begins again. A new run says nothing of this.
+TEST(TrainRun, TellsWhereItGoesOn) {
+  SimMachine machine;
+  put_two_classes(machine);
+  sparse_engine::TrainConfig config = testing::small_run();
+  config.checkpoint = {.every_steps = 2, .every_minutes = 0, .keep = 3};
+  ASSERT_TRUE(train_on(machine, config).ok());
+  EXPECT_FALSE(machine.said("goes on at step"));
+  EXPECT_FALSE(machine.said("begins again"));
+  const std::string checkpoints = "/run/checkpoints";
+  const auto names = *machine.disk.list(checkpoints);
+  ASSERT_EQ(names.size(), 3U);
+  const std::vector<std::string> goes_on = {"goes on at step 6\n", "warning: the run goes on at step 4\n",
+                                            "has no whole checkpoint of this run: it begins again"};
+  for (std::size_t damaged = 0; damaged < 3; ++damaged) {
+    ASSERT_TRUE(machine.disk.remove_all("/run/summary.json").ok());
+    if (damaged == 1) write(machine.disk, checkpoints + "/step-000000000006.ckpt", "not a checkpoint");
+    if (damaged == 2) {
+      ASSERT_TRUE(machine.disk.remove_all(checkpoints).ok());
+    }
+    machine.console.text.clear();
+    ASSERT_TRUE(train_on(machine, config, run::Continue::kResume).ok());
+    EXPECT_TRUE(machine.said(goes_on[damaged])) << machine.console.text;
+    EXPECT_EQ(machine.said("warning: /run/checkpoints/step-000000000006.ckpt is damaged"), damaged == 1);
+  }
+}
+
 // Claim: a model of another version is no damage. It stays as it is, and the error says what reads it.
 TEST(TrainRun, LeavesAModelOfAnotherVersion) {
   SimMachine machine;
@@ -92,7 +120,8 @@ TEST(TrainRun, LeavesAModelOfAnotherVersion) {
 }
 
 // Claim: a run that diverges ends with the words of a fleet and the step, and writes no model. A weight is no
-// number after the first step here, and the loss with the second. No checkpoint of such a weight is written.
+// number after the first step here, and the loss with the second. No checkpoint of such a weight is written,
+// and nobody is told to go on.
 TEST(TrainRun, EndsWhereItDiverges) {
   for (const bool saves : {true, false}) {
     SCOPED_TRACE(saves);
@@ -110,6 +139,7 @@ TEST(TrainRun, EndsWhereItDiverges) {
     EXPECT_EQ(done.error().what, "the network has diverged");
     EXPECT_THAT(done.error().got, HasSubstr(saves ? "a weight" : "a loss"));
     EXPECT_THAT(done.error().fix, HasSubstr("smaller train.lr"));
+    EXPECT_FALSE(machine.said("continue with")) << machine.console.text;
     EXPECT_FALSE(*machine.disk.exists("/run/model"));
     EXPECT_FALSE(*machine.disk.exists("/run/summary.json"));
     EXPECT_TRUE(files_of(machine.disk, "/run/checkpoints").empty());

@@ -177,17 +177,19 @@ class MemberJob {
     return fleet_shape(recipe_, schema.features(), schema.labels(), told_.shard_shift);
   }
   [[nodiscard]] sparse_engine::FleetCheckpoints checkpoints(host::Disk& disk) {
-    if (told_.checkpoints.empty()) return {};
+    const auto lasts = supplied_.elsewhere ? delivered(disk) : nullptr;
+    if (told_.checkpoints.empty()) return {.lasts = lasts};
     return {.every_steps = told_.config.checkpoint.every_steps,
             .due = [this] { return writer_.due(); },
             .every = from_seconds(60 * told_.config.checkpoint.every_minutes),
             .save = [this](StepNumber step, sparse::Network& part) { writer_.save(step, part); },
             .finish = [this] { writer_.finish(); },
-            .lasts = supplied_.elsewhere ? delivered(disk) : nullptr};
+            .lasts = lasts};
   }
-  // A function that tells whether the coordinator has all checkpoint files, or none is there to take them.
+  // A function that tells whether the coordinator has all checkpoint files and this member's part of the
+  // result, or none is there to take them.
   [[nodiscard]] std::function<bool()> delivered(host::Disk& disk) const {
-    return [this, &disk] { return supplied_.nobody_takes() || fleet_files_brought(disk, told_.checkpoints); };
+    return [this, &disk] { return supplied_.nobody_takes() || fleet_files_brought(disk, deliver()); };
   }
   // The checkpoint is opened once. An open one stays, also when newer ones take its place on the disk.
   std::function<Result<void>(sparse::Network&)> restore_from(host::Disk& disk) {

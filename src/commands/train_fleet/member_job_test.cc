@@ -11,6 +11,7 @@
 #include "commands/run/member_report.h"
 #include "commands/train/sparse_training.h"
 #include "commands/train_fleet/fleet_data.h"
+#include "commands/train_fleet/part_file.h"
 #include "commands/train_fleet/test_fleet_run.h"
 #include "engines/sparse/fleet/step/fleet_learner.h"
 #include "engines/sparse/model/model_file.h"
@@ -255,6 +256,33 @@ TEST(MemberJob, DataMayLieElsewhere) {
     // Members that ask for checkpoints by time must not be blamed for it.
     EXPECT_EQ((*job)->checkpoints.every, from_seconds(60 * tiny_config().checkpoint.every_minutes));
     EXPECT_GT((*job)->checkpoints.every.ns, 0);
+  }
+}
+
+// A member elsewhere has delivered its part of the result for good once the coordinator has the file: not
+// while it lies where the delivery looks for it, nor on its way. So it is in a run without checkpoints.
+TEST(MemberJob, DeliveredPartLastsOnceBrought) {
+  for (const bool checkpoints : {true, false}) {
+    Prepared prepared(two_classes(40), tiny_config());
+    host::Disk& disk = prepared.machine.disk;
+    for (const char* const made : {"/own/deliver", "/own/deliver/outgoing"})
+      ASSERT_TRUE(disk.make_directories(made).ok());
+    prepared.lead.supply.deliver = "/own/deliver";
+    prepared.elsewhere = true;
+    if (!checkpoints) prepared.lead.configuration.checkpoints.clear();
+    const auto job = prepared.job();
+    ASSERT_TRUE(job.ok()) << job.error().message();
+    const auto& lasts = (*job)->checkpoints.lasts;
+    ASSERT_TRUE(lasts);
+    EXPECT_TRUE(lasts());
+    sparse::Network network = train_alone(**job);
+    ASSERT_TRUE((*job)->deliver(network).ok());
+    const std::string name = part_name({.node = NodeId(7), .step = StepNumber(30)});
+    EXPECT_FALSE(lasts()) << "it lies there";
+    ASSERT_TRUE(disk.rename("/own/deliver/" + name, "/own/deliver/outgoing/1-" + name).ok());
+    EXPECT_FALSE(lasts()) << "it is on its way";
+    ASSERT_TRUE(disk.remove_all("/own/deliver/outgoing/1-" + name).ok());
+    EXPECT_TRUE(lasts());
   }
 }
 

@@ -23,6 +23,9 @@ std::optional<std::pair<std::uint64_t, std::string>> waiting(const std::string& 
   return std::pair(number, std::move(name));
 }
 
+// Whether a file in the directory is whole, and waits for a delivery.
+bool is_to_go(const std::string& name) { return name != "outgoing" && !name.ends_with(".tmp"); }
+
 }  // namespace
 
 Result<std::unique_ptr<FileDelivery>> FileDelivery::start(host::Disk& disk, FileExchange& exchange,
@@ -65,11 +68,18 @@ bool FileDelivery::under_way(host::Disk& disk, const std::string& directory) {
   return !names.ok() || !names->empty();
 }
 
+bool FileDelivery::has_to_take(host::Disk& disk, const std::string& directory) {
+  const auto there = disk.exists(directory);
+  if (there.ok() && !*there) return false;
+  const auto names = disk.list(directory);
+  return !names.ok() || std::ranges::any_of(*names, is_to_go);
+}
+
 void FileDelivery::look() {
   const auto names = disk_.list(directory_);
   if (!names.ok()) return remark(names.error());
   for (const std::string& name : *names) {
-    if (name != "outgoing" && !name.ends_with(".tmp")) take(name);
+    if (is_to_go(name)) take(name);
   }
 }
 

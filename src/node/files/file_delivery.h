@@ -36,6 +36,8 @@ class FileDelivery {
   [[nodiscard]] static Result<std::unique_ptr<FileDelivery>> start(host::Disk& disk, FileExchange& exchange,
                                                                    Aside aside, std::string directory);
 
+  // Whether there is a file in that directory that a delivery will take. Any thread.
+  [[nodiscard]] static bool has_to_take(host::Disk& disk, const std::string& directory);
   // Whether some delivery has taken a file out of that directory, and the coordinator
   // may not have it yet. Any thread.
   [[nodiscard]] static bool under_way(host::Disk& disk, const std::string& directory);

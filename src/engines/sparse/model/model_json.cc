@@ -35,6 +35,16 @@ Error bad_field(const std::string& path, const std::string& field, std::string g
           .fix = "restore the model directory from its origin or train again"};
 }
 
+Error no_header(const std::string& path, std::string_view text) {
+  const std::string why = why_no_json(text);
+  return {.kind = ErrorKind::kBadData,
+          .where = path,
+          .what = "the file describes no model",
+          .got = why.empty() ? "JSON that is no object" : why,
+          .expected = "a JSON object with the fields of docs/protocols/model.md",
+          .fix = "restore the model directory from its origin or train again"};
+}
+
 // Reads typed fields of an object and remembers the first that is missing or wrong. Later reads then give
 // their least value.
 class Fields {
@@ -393,8 +403,9 @@ std::string format_header(const ModelHeader& header) {
 
 Result<ModelHeader> parse_header(const std::string& path, std::string_view text) {
   const Json json = read_json<Json>(text);
+  if (!json.is_object()) return no_header(path, text);
   Fields fields(path, json);
-  if (json.is_object() && json.contains("format") && json["format"] != Json(kModelFormat) &&
+  if (json.contains("format") && json["format"] != Json(kModelFormat) &&
       json["format"] != Json(kDenseModelFormat)) {
     return Error{.kind = ErrorKind::kRefused,
                  .where = path,

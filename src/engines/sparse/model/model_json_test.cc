@@ -32,5 +32,28 @@ TEST(ModelJson, NestedTooDeeply) {
   }
 }
 
+// A header that is no JSON object is named with what it is: empty, cut off, or with a key twice, of which
+// either could be meant.
+TEST(ModelJson, NoHeader) {
+  const Model model = testing::random_model({.features = 9, .labels = 7, .hidden = 16});
+  host::SimDisk disk;
+  ASSERT_TRUE(save_model(disk, "m", model, {}).ok());
+  const std::string good = *host::read_text(disk, "m/model.json");
+  const auto got = [&disk](const std::string& text) {
+    EXPECT_TRUE(host::replace_file(disk, "m/model.json", text).ok());
+    const auto bad = load_model(disk, "m");
+    EXPECT_FALSE(bad.ok());
+    EXPECT_EQ(bad.error().kind, ErrorKind::kBadData);
+    EXPECT_EQ(bad.error().where, "m/model.json");
+    EXPECT_EQ(bad.error().what, "the file describes no model");
+    EXPECT_FALSE(bad.error().fix.empty());
+    return bad.error().got;
+  };
+  EXPECT_EQ(got(""), "an empty text");
+  EXPECT_EQ(got("[]"), "JSON that is no object");
+  EXPECT_EQ(got("{\"hidden\": 8," + good.substr(1)), "the key 'hidden' twice in one object");
+  EXPECT_EQ(got(good.substr(0, good.size() / 2)).substr(0, 16), "no JSON, by byte");
+}
+
 }  // namespace
 }  // namespace gossamer::sparse_engine

@@ -51,6 +51,7 @@ struct Metrics {
   std::optional<RetrievalRecall> retrieval = {};
   std::uint64_t samples = 0;  // samples with labels
   std::uint64_t without_labels = 0;
+  std::uint64_t nothing_known = 0;  // of the samples, those without a feature of the model; the caller counts
   std::uint64_t labels = 0;         // of all samples
   std::uint64_t unseen_labels = 0;  // of them, labels that no training record had
 

@@ -5,11 +5,13 @@
 #include <bit>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <utility>
 
 namespace gossamer::sparse_engine {
 namespace {
 
+constexpr std::string_view kDiverged = "the network has diverged";
 constexpr std::uint32_t kBitsOfInfinity = 0x7f800000;
 
 // A maximum of whole numbers, which compilers make vectors of. Infinity and NaN have the largest bits.
@@ -25,12 +27,16 @@ Error network_diverged(Divergence seen) {
   return {
       .kind = ErrorKind::kFailed,
       .where = std::move(seen.where),
-      .what = "the network has diverged",
+      .what = std::string(kDiverged),
       .got = std::move(seen.got),
       .expected = std::move(seen.expected),
       .fix =
           "start a new run with a smaller train.lr, with data.weighting=auto, or without the huge values in "
           "the data"};
+}
+
+bool tells_of_divergence(const Error& error) {
+  return error.what == kDiverged || error.got.find(kDiverged) != std::string::npos;
 }
 
 bool has_finite_weights(sparse::Network& network) {

@@ -19,6 +19,10 @@ struct Divergence {
 // The error of a run whose network has diverged, in one process and in many.
 [[nodiscard]] Error network_diverged(Divergence seen);
 
+// Whether an error is, or has in `got`, that of a network that has diverged. A process that leads others
+// knows their errors as text.
+[[nodiscard]] bool tells_of_divergence(const Error& error);
+
 // Whether all weights are numbers. It reads each of them once.
 [[nodiscard]] bool has_finite_weights(sparse::Network& network);
 

@@ -45,9 +45,10 @@ Error nothing_read(const std::string& source, const ReadReport& report, const No
   return {.kind = ErrorKind::kBadData,
           .where = source,
           .what = fmt::format("there is no {} in the file", words.record),
-          .got = report.bytes == 0    ? "an empty file"
-                 : report.skipped > 0 ? fmt::format("{} {}", report.skipped, words.bad)
-                                      : std::string(words.other),
+          .got = report.bytes == 0 ? "an empty file"
+                 : report.skipped > 0
+                     ? fmt::format("{} {}{}", report.skipped, words.bad, report.skipped == 1 ? "" : "s")
+                     : std::string(words.other),
           .expected = std::string(words.expected),
           .fix = "check that this is the right file"};
 }

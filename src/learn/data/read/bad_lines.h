@@ -45,7 +45,7 @@ inline constexpr std::string_view kFixLine =
 // The words of an error for sources of which nothing could be read.
 struct NothingRead {
   std::string_view record;    // one of what there should have been, such as "session"
-  std::string_view bad;       // what the lines are when they cannot be read: "bad lines"
+  std::string_view bad;       // what a line is that cannot be read: "bad line"
   std::string_view other;     // what they are when no line is bad: "blank lines"
   std::string_view expected;  // what the file should hold
 };

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "json/read_json.h"
+#include "learn/data/read/utf8_names.h"
 
 namespace gossamer::data {
 
@@ -240,8 +241,11 @@ bool JsonlEvents::parse_error(std::size_t position, const std::string& token, co
     bad.error.got = "the end of the line";
     bad.error.expected = "one JSON object a line";
   } else if (is_encoding) {
+    // The byte that the library stops at may be a good one behind the first ones of a character.
+    const std::size_t at = std::min(utf8_prefix(text_.line), read - 1);
+    bad.column = at + 1;
     bad.error.what = "the text is not UTF-8";
-    bad.error.got = quote(text_.line.substr(read - 1, 1));
+    bad.error.got = quote(text_.line.substr(at, 1));
     bad.error.expected = "UTF-8";
   } else if (is_overflow) {
     bad.column = read - std::min(read - 1, token.size() - 1);

@@ -85,7 +85,7 @@ Result<ReadReport> read_jsonl(ByteSource& source, const ReadOptions& options, Js
   if (report.records > 0) return report;
   return nothing_read(source.name(), report,
                       {.record = "record",
-                       .bad = "bad lines",
+                       .bad = "bad line",
                        .other = "blank lines",
                        .expected = "lines of {\"text\": ..., \"labels\": [...]}"});
 }

@@ -184,6 +184,11 @@ TEST(JsonlReader, RefusesInvalidJson) {
   EXPECT_EQ(where_and_what("{\"text\": NaN}"), "train.jsonl:1:10: the line is not valid JSON: got 'NaN}'");
   EXPECT_EQ(where_and_what("hello"), "train.jsonl:1:1: the line is not valid JSON: got 'hello'");
   EXPECT_EQ(where_and_what("{\"text\": \"a\xFF\"}"), "train.jsonl:1:12: the text is not UTF-8: got '\\xFF'");
+  // The first byte of a character that does not go on is the bad one, not the good byte behind it.
+  EXPECT_EQ(where_and_what("{\"text\": \"a\xE2(b\"}"),
+            "train.jsonl:1:12: the text is not UTF-8: got '\\xE2'");
+  EXPECT_EQ(where_and_what("{\"text\": \"\xC3\xA9\xF0\x9F\x98\"}"),
+            "train.jsonl:1:13: the text is not UTF-8: got '\\xF0'");
   EXPECT_EQ(where_and_what("{\"features\": {\"a\": 1e999}}"),
             "train.jsonl:1:20: a number is out of range: got '1e999'");
   EXPECT_EQ(where_and_what(std::string("{\"text\": \"\"}\0x", 14)),

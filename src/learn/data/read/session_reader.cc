@@ -150,7 +150,7 @@ Result<ReadReport> read_sessions(ByteSource& source, const ReadOptions& options,
   if (report.records > 0) return report;
   return nothing_read(source.name(), report,
                       {.record = "session",
-                       .bad = "bad lines",
+                       .bad = "bad line",
                        .other = "blank lines",
                        .expected = "lines of " + std::string(kExpected)});
 }

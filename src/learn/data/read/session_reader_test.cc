@@ -68,7 +68,7 @@ TEST(SessionReader, SharedRules) {
             "s.txt: there is no session in the file: got an empty file; expected lines of ITEM ITEM ..., or "
             "ITEM ITEM ...<TAB>ITEM; check that this is the right file");
   EXPECT_THAT(read_session_text("\n \n").message(), HasSubstr("got blank lines"));
-  EXPECT_THAT(read_session_text("\tx\n", {.skip_bad = 1}).message(), HasSubstr("got 1 bad lines"));
+  EXPECT_THAT(read_session_text("\tx\n", {.skip_bad = 1}).message(), HasSubstr("got 1 bad line;"));
   EXPECT_THAT(read_session_text(std::string(200, 'a'), {.limits = {.line_bytes = 100}}).message(),
               HasSubstr("s.txt:1:1: the line is too long: got more than 100 bytes without a line end"));
   const auto got = read_session_text("a b\n\tx\n\n\ty\nc", {.skip_bad = 2});

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The rule for names in plain text (items of sessions, words): UTF-8 without control characters. Private to
-// learn/data. Thread rule: pure function.
+// learn/data. Thread rule: pure functions.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string_view>
 
@@ -13,5 +14,9 @@ namespace gossamer::data {
 
 // The first byte of a line that no name may hold; tabs are left to the caller.
 [[nodiscard]] std::optional<BadLine> find_bad_byte(std::string_view line);
+
+// The position, from 0, of the first byte with which no character of UTF-8 begins; the line's size if all is
+// UTF-8.
+[[nodiscard]] std::size_t utf8_prefix(std::string_view line);
 
 }  // namespace gossamer::data

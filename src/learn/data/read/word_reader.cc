@@ -108,7 +108,7 @@ Result<ReadReport> read_words(ByteSource& source, const ReadOptions& options, Wo
   if (report.records > 0) return report;
   return nothing_read(
       source.name(), report,
-      {.record = "word", .bad = "bad words", .other = "blanks", .expected = "text of words between blanks"});
+      {.record = "word", .bad = "bad word", .other = "blanks", .expected = "text of words between blanks"});
 }
 
 }  // namespace gossamer::data

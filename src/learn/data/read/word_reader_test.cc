@@ -69,7 +69,7 @@ TEST(WordReader, RefusesBadWords) {
   }
   EXPECT_THAT(read_word_text("").message(), HasSubstr("there is no word in the file: got an empty file"));
   EXPECT_THAT(read_word_text(" \n").message(), HasSubstr("got blanks"));
-  EXPECT_THAT(read_word_text("\x01", {.skip_bad = 1}).message(), HasSubstr("got 1 bad words"));
+  EXPECT_THAT(read_word_text("\x01", {.skip_bad = 1}).message(), HasSubstr("got 1 bad word;"));
 }
 
 }  // namespace

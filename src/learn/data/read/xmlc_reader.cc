@@ -104,7 +104,7 @@ class XmlcDrain {
     if (report_.records > 0) return {};
     return nothing_read(file_, report_,
                         {.record = "record",
-                         .bad = "bad lines",
+                         .bad = "bad line",
                          .other = header_.has_value() ? "a header alone" : "blank lines",
                          .expected = "lines of LABEL,LABEL INDEX:VALUE ..."});
   }

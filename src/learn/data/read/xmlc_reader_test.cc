@@ -144,7 +144,7 @@ TEST(XmlcReader, RefusesFilesWithoutRecords) {
   EXPECT_EQ(read_xmlc_text("").message(), what + "an empty file" + expected);
   EXPECT_EQ(read_xmlc_text("0 5 5\n").message(), what + "a header alone" + expected);
   EXPECT_EQ(read_xmlc_text("\n\r\n\n").message(), what + "blank lines" + expected);
-  EXPECT_EQ(read_xmlc_text("x\n", {.skip_bad = 5}).message(), what + "1 bad lines" + expected);
+  EXPECT_EQ(read_xmlc_text("x\n", {.skip_bad = 5}).message(), what + "1 bad line" + expected);
 }
 
 // Empty lines: records where a header counts them, nothing at the end, an error in between without a header.
