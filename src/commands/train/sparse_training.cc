@@ -79,7 +79,7 @@ class SparseTraining final : public Training {
                                             .checkpoint_directory = paths_.checkpoints(),
                                             .load_seconds = load_seconds};
     auto outcome = runner_ == nullptr ? train_alone(inputs, hooks) : runner_->train(paths_, inputs, hooks);
-    if (!outcome.ok()) return outcome.error();
+    if (!outcome.ok()) return with_its_fix(outcome.error());
     network_ = std::move(outcome->network);
     if (!network_ && runner_ != nullptr) {
       auto parts = runner_->take_parts();
@@ -137,6 +137,11 @@ class SparseTraining final : public Training {
   }
 
  private:
+  // The error of a node that has ended says that the run goes on with --resume. A diverged one does not.
+  static Error with_its_fix(Error error) {
+    if (sparse_engine::tells_of_divergence(error)) error.fix = sparse_engine::network_diverged({}).fix;
+    return error;
+  }
   // Mistakes in the test set are told before the training, not after it.
   Result<void> find_test() {
     if (config_.data.test.empty()) return {};
