@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Commands that convert a user's file into JSON lines, for messages. A user copies them without reading, so
-// none writes over a file that is there, and what is packed is unpacked. A command that fails writes no
-// records, but for Parquet, UTF-16 and packed files that are cut off. It holds the records in memory for
-// that. Rows with more cells than the first are left out, and counted on standard error. Where a command
-// rests on a guess, its words say what it takes for what. Where no guess is safe, there is no command.
+// none writes over a file that is there, and what is packed is unpacked. A command that fails leaves an empty
+// file, for it holds the records in memory until all are read; but iconv, and an archive that is cut off,
+// leave what came before. Rows with more cells than the first are left out, and counted on standard error.
+// Where a command rests on a guess, its words say what it takes for what. Where no guess is safe, there is no
+// command.
 //
 // Thread rule: plain functions.
 #pragma once
