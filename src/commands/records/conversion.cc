@@ -19,7 +19,6 @@ namespace {
 using TableRow = std::vector<std::string>;
 using TableRows = std::vector<TableRow>;
 
-constexpr std::size_t kMostRows = 100;  // of a table that are looked at
 constexpr std::array<std::string_view, 9> kTextNames = {
     "text", "title", "content", "description", "query", "sentence", "body", "review", "question"};
 constexpr std::array<std::string_view, 14> kLabelNames = {
@@ -29,8 +28,15 @@ constexpr std::array<std::string_view, 14> kMoreNames = {"id",     "name",    "d
                                                          "rating", "score",   "user",  "userid",   "item",
                                                          "itemid", "movieid", "price", "timestamp"};
 
+// The text without blanks at its ends.
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
+}
+
 std::string lower(std::string_view text) {
-  std::string out(text);
+  std::string out(trimmed(text));
   std::ranges::transform(out, out.begin(),
                          [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
   return out;
@@ -96,49 +102,163 @@ std::string literal(std::string_view text) {
   return nlohmann::json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+// The name of a column, else its first cell: that is how a user knows it.
 std::string column_words(const TableRows& rows, std::size_t column, bool header) {
-  const std::string name = header ? " (" + quote(rows.front()[column]) + ")" : "";
-  return fmt::format("column {}{}", column + 1, name);
+  const std::string& cell = rows.front()[column];
+  if (cell.empty()) return fmt::format("column {}", column + 1);
+  return fmt::format("column {} ({}{})", column + 1, header ? "" : "such as ", quote(cell));
+}
+
+bool comes_through_pipe(const std::string& path) {
+  return path == "-" || path == "stdin" || path == "/dev/stdin" || path.starts_with("/dev/fd/");
+}
+
+std::string new_name(std::string_view path, Makes makes) {
+  std::string_view name = path.substr(path.find_last_of('/') + 1);  // npos + 1 is 0
+  for (const std::string_view packed : {".gz", ".dz", ".zst"}) {
+    if (name.size() > packed.size() && name.ends_with(packed)) name.remove_suffix(packed.size());
+  }
+  const std::size_t dot = name.rfind('.');
+  const bool has_end = dot != std::string_view::npos && dot > 0;
+  const std::string_view stem = has_end ? name.substr(0, dot) : name;
+  const std::string_view end = has_end ? name.substr(dot) : "";
+  if (makes == Makes::kText) return fmt::format("{}.utf-8{}", stem, end);
+  return fmt::format("{}{}.jsonl", stem, end == ".jsonl" ? ".records" : "");
+}
+
+// Splits TSV at each tab and line end. Carriage returns at the end of a line are left out.
+TableRows tab_rows(std::string_view text, bool whole) {
+  TableRows rows;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    if (end == std::string_view::npos && !whole) break;
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    while (line.ends_with('\r')) line.remove_suffix(1);
+    TableRow& row = rows.emplace_back();
+    for (std::size_t tab = line.find('\t'); tab != std::string_view::npos; tab = line.find('\t')) {
+      row.emplace_back(line.substr(0, tab));
+      line.remove_prefix(tab + 1);
+    }
+    row.emplace_back(line);
+  }
+  return rows;
+}
+
+// Splits CSV, byte by byte, by the rules of Python's csv.
+class CsvRows {
+ public:
+  explicit CsvRows(char separator) : separator_(separator) { begin_row(); }
+
+  void take(char c) {
+    const bool was_return = std::exchange(was_return_, false);
+    if (c == '\n' && was_return) return;
+    if (state_ == State::kInQuotes) {
+      if (c == '"') return void(state_ = State::kQuoteInQuotes);
+      cell() += c;
+    } else if (c == '"' && state_ == State::kBegin) {
+      state_ = State::kInQuotes;
+    } else if (c == '"' && state_ == State::kQuoteInQuotes) {
+      state_ = State::kInQuotes;
+      cell() += c;
+    } else if (c == '\n' || c == '\r') {
+      was_return_ = c == '\r';
+      begin_row();
+    } else if (c == separator_) {
+      rows_.back().emplace_back();
+      state_ = State::kBegin;
+    } else if (c != ' ' || state_ != State::kBegin) {
+      state_ = State::kInCell;
+      cell() += c;
+    }
+  }
+  // Without the row that has not ended, unless the text has.
+  [[nodiscard]] TableRows finish(bool whole) && {
+    if (!whole) rows_.pop_back();
+    return std::move(rows_);
+  }
+
+ private:
+  enum class State { kBegin, kInCell, kInQuotes, kQuoteInQuotes };
+
+  [[nodiscard]] std::string& cell() { return rows_.back().back(); }
+  void begin_row() {
+    rows_.emplace_back().emplace_back();
+    state_ = State::kBegin;
+  }
+
+  const char separator_;
+  TableRows rows_;
+  State state_ = State::kBegin;
+  bool was_return_ = false;
+};
+
+// The separator that Excel writes into a line of its own, "sep=;".
+std::optional<char> named_separator(std::string_view begin) {
+  const std::string_view line = begin.substr(0, begin.find_first_of("\r\n"));
+  const bool named = line.size() == 5 && line.starts_with("sep=");
+  return named && std::string_view("\t,;|").find(line.back()) != std::string_view::npos
+             ? std::optional(line.back())
+             : std::nullopt;
+}
+
+// How many rows have as many cells as the first.
+std::size_t fitting_rows(const TableRows& rows) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(rows, [&](const TableRow& row) { return row.size() == rows.front().size(); }));
+}
+
+std::string reader(char separator) {
+  if (separator == '\t')  // TSV has no quotes: a lone one would join rows
+    return R"((l.rstrip("\r\n").split("\t") for l in open(0, encoding="utf-8-sig", newline="\n")))";
+  return fmt::format(R"(csv.reader(open(0, encoding="utf-8-sig", newline=""){}, skipinitialspace=True))",
+                     separator == ',' ? "" : fmt::format(R"(, delimiter="{}")", separator));
 }
 
 }  // namespace
 
-std::string convert_words(std::string_view command, const std::string& path) {
-  if (path == "-" || path == "stdin" || path == "/dev/stdin")
-    return fmt::format("pipe it through: {}", command);
-  const std::size_t slash = path.rfind('/');
-  const std::string_view name = std::string_view(path).substr(slash == std::string::npos ? 0 : slash + 1);
-  return fmt::format("convert it: {} < {} > {}", command, shell_word(path),
-                     name == "NEW.jsonl" ? "NEW-2.jsonl" : "NEW.jsonl");
+std::string convert_words(std::string_view command, const SeenFile& file, Makes makes) {
+  const std::string_view unpack = file.packing == data::Packing::kGzip   ? "gzip -dc"
+                                  : file.packing == data::Packing::kZstd ? "zstd -dc"
+                                                                         : "";
+  if (comes_through_pipe(file.path))
+    return fmt::format("pipe it through: {}{}{}", unpack, unpack.empty() ? "" : " | ", command);
+  const std::string old = shell_word(file.path);
+  const std::string input = unpack.empty() ? fmt::format("{} < {}", command, old)
+                                           : fmt::format("{} < {} | {}", unpack, old, command);
+  // -C: the shell refuses to write over a file, whatever names it has.
+  return fmt::format("convert it: (set -C; {} > {})", input, shell_word(new_name(file.path, makes)));
 }
 
-std::vector<std::vector<std::string>> table_rows(std::string_view begin, char separator) {
-  TableRows rows(1);
-  rows.back().emplace_back();
-  bool quoted = false;
-  bool ended = false;  // behind a line end, before the next row's first byte
-  for (const char c : begin) {
-    if (ended && rows.size() == kMostRows) return rows;
-    if (std::exchange(ended, false)) rows.emplace_back(1);
-    if (c == '"' && separator != '\t') {
-      quoted = !quoted;
-    } else if (c == separator && !quoted) {
-      rows.back().emplace_back();
-    } else if (c == '\n' && !quoted) {
-      std::string& last = rows.back().back();
-      if (last.ends_with('\r')) last.pop_back();
-      if (rows.back().size() == 1 && last.empty()) {
-        rows.back().back().clear();  // a blank line is no row
-      } else {
-        ended = true;
-      }
-    } else {
-      rows.back().back() += c;
-    }
+std::vector<std::vector<std::string>> table_rows(const SeenFile& file, char separator) {
+  TableRows rows;
+  if (separator == '\t') {
+    rows = tab_rows(file.begin, file.whole);
+  } else {
+    CsvRows all(separator);
+    for (const char c : file.begin) all.take(c);
+    rows = std::move(all).finish(file.whole);
   }
-  // The beginning of a file may end within a row.
-  if (!ended && rows.size() > 1) rows.pop_back();
+  std::erase_if(rows, [](const TableRow& row) {
+    return std::ranges::all_of(row, [](const std::string& cell) { return trimmed(cell).empty(); });
+  });
+  if (!rows.empty() && named_separator(file.begin)) rows.erase(rows.begin());
   return rows;
+}
+
+std::optional<char> table_separator(const SeenFile& file) {
+  if (const auto named = named_separator(file.begin)) return named;
+  const std::string_view line = file.begin.substr(0, file.begin.find('\n'));
+  std::optional<char> best;
+  std::size_t most = 0;
+  for (const char separator : {'\t', ',', ';'}) {
+    const TableRows rows = table_rows(file, separator);
+    const bool is_table = !rows.empty() && rows.front().size() > 1;
+    const std::size_t fit = is_table ? fitting_rows(rows) : 0;
+    if (fit > most || (!best && line.find(separator) != std::string_view::npos)) best = separator;
+    most = std::max(most, fit);
+  }
+  return best;
 }
 
 std::size_t usual_names(const std::vector<std::string>& row) {
@@ -158,33 +278,33 @@ bool has_header(const std::vector<std::vector<std::string>>& rows) {
   return true;
 }
 
-std::string convert_table(std::string_view begin, char separator, const std::string& path) {
-  const TableRows rows = table_rows(begin, separator);
+std::optional<std::string> convert_table(const SeenFile& file, char separator) {
+  const TableRows rows = table_rows(file, separator);
+  const std::size_t width = rows.empty() ? 0 : rows.front().size();
+  if (width < 2 || fitting_rows(rows) * 2 < rows.size()) return std::nullopt;
   const bool header = has_header(rows);
   const auto [text, labels] = likely_columns(rows, header);
   const char between = label_separator(rows, labels, header);
-  // TSV has no quotes: a lone one would join rows.
-  const std::string reader =
-      separator == '\t'
-          ? R"((l.rstrip("\r\n").split("\t") for l in open(0, encoding="utf-8-sig", newline="\n")))"
-          : fmt::format(R"(csv.reader(open(0, encoding="utf-8-sig", newline=""){}))",
-                        separator == ',' ? "" : ", delimiter=\";\"");
-  const std::string cell = fmt::format("r[{}]", labels);
   const std::string list =
-      between == 0 ? fmt::format("[{0}] if {0} else []", cell)
-                   : fmt::format("[w.strip() for w in {}.split(\"{}\") if w.strip()]", cell, between);
+      between == 0 ? fmt::format("[r[{}]]", labels) : fmt::format("r[{}].split(\"{}\")", labels, between);
+  std::string skip = named_separator(file.begin) ? "next(rows); " : "";
+  if (header) skip += "next(rows); ";
   const std::string program = fmt::format(
-      "import csv, json; rows = {}; {}[print(json.dumps({{\"text\": r[{}], \"labels\": {}}})) for r in "
-      "rows if any(r)]",
-      reader, header ? "next(rows); " : "", text, list);
-  std::string words = fmt::format("{} (check it: the text is {}, the labels are {}",
-                                  convert_words("python3 -c " + shell_word(program), path),
-                                  column_words(rows, text, header), column_words(rows, labels, header));
-  if (between != 0) words += fmt::format(", split at '{}'", between);
-  return words + (header ? "; line 1 names the columns)" : "; line 1 is taken for a record)");
+      "import csv, json, sys; csv.field_size_limit(2**31-1); "
+      "rows = (r + [\"\"] * {0} for r in {1} if \"\".join(r).strip()); {2}"
+      "out = [not any(r[{0}:]) and json.dumps({{\"text\": r[{3}], \"labels\": [w.strip() for w in {4} if "
+      "w.strip()]}}) for r in rows]; print(*filter(None, out), sep=\"\\n\"); "
+      "print(out.count(False), \"of\", len(out), \"rows have more than {0} cells and are left out\", "
+      "file=sys.stderr)",
+      width, reader(separator), skip, text, list);
+  return fmt::format("{} (check it: the text is {}, the labels are {}, {}; the first row {})",
+                     convert_words("python3 -c " + shell_word(program), file),
+                     column_words(rows, text, header), column_words(rows, labels, header),
+                     between == 0 ? "not split" : fmt::format("split at '{}'", between),
+                     header ? "names the columns" : "is taken for a record");
 }
 
-std::optional<std::string> rename_keys(std::string_view line, const std::string& path) {
+std::optional<std::string> rename_keys(std::string_view line, const SeenFile& file) {
   const nlohmann::ordered_json json = read_json<nlohmann::ordered_json>(line);
   if (!json.is_object() || json.contains("text") || json.contains("features")) return std::nullopt;
   TableRow names;
@@ -194,15 +314,21 @@ std::optional<std::string> rename_keys(std::string_view line, const std::string&
   const std::size_t text = usual(kTextNames, names).value_or(label == 0 ? 1 : 0);
   const std::size_t last = names.size() - 1;
   const std::size_t labels = label.value_or(text == last ? last - 1 : last);
-  const std::string program =
-      fmt::format("{{text: .[{}], labels: .[{}]}}", literal(names[text]), literal(names[labels]));
+  // jq gathers all records before it writes, so a bad line leaves no file that is cut off.
+  const std::string program = fmt::format("[inputs | {{text: .[{}], labels: (.[{}] // [])}}][]",
+                                          literal(names[text]), literal(names[labels]));
   return fmt::format("{} (check it: the text is {}, the labels are {})",
-                     convert_words("jq -c " + shell_word(program), path), quote(names[text]),
+                     convert_words("jq -cn " + shell_word(program), file), quote(names[text]),
                      quote(names[labels]));
 }
 
-std::string name_labels(std::string_view key, const std::string& path) {
-  return convert_words("jq -c " + shell_word(fmt::format(".labels = .[{}]", literal(key))), path);
+std::optional<std::string> name_labels(const std::vector<std::string>& keys, const SeenFile& file) {
+  const auto key = usual(kLabelNames, keys);
+  if (!key) return std::nullopt;
+  const std::string program =
+      fmt::format("[inputs | .labels = (.[{}] // .labels // [])][]", literal(keys[*key]));
+  return fmt::format("{} (check it: the labels are {})", convert_words("jq -cn " + shell_word(program), file),
+                     quote(keys[*key]));
 }
 
 }  // namespace gossamer::commands

@@ -1,37 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Commands that convert a user's file into JSON lines, for messages. A user copies them without reading, so
-// they lose no record, and never write to the file that they read. Where a command rests on a guess, its
-// words say what it takes for what.
+// none writes over a file that is there, and what is packed is unpacked. A command that fails leaves an empty
+// file, for it holds the records in memory until all are read; but iconv, and an archive that is cut off,
+// leave what came before. Rows with more cells than the first are left out, and counted on standard error.
+// Where a command rests on a guess, its words say what it takes for what. Where no guess is safe, there is no
+// command.
 //
 // Thread rule: plain functions.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "learn/data/read/byte_source.h"
+
 namespace gossamer::commands {
 
-// "convert it: COMMAND < PATH > NEW.jsonl". The new file never has the name of the old one. For what comes
-// through a pipe ("-", "stdin"): "pipe it through: COMMAND".
-[[nodiscard]] std::string convert_words(std::string_view command, const std::string& path);
+// So many bytes of a file are looked at.
+inline constexpr std::size_t kLookBytes = std::size_t{64} << 10;
 
-// The first rows of a table, by the rules of CSV (quotes, line ends within a cell), or of TSV for a tab.
-[[nodiscard]] std::vector<std::vector<std::string>> table_rows(std::string_view begin, char separator);
+// A user's file, as far as it was looked at.
+struct SeenFile {
+  std::string_view begin = {};  // bytes of it, unpacked, at best some lines
+  std::string path;
+  data::Packing packing = data::Packing::kPlain;
+  bool whole = true;  // `begin` is all of it; else its last line may be cut off
+};
+
+// What a command makes of a file.
+enum class Makes { kRecords, kText };
+
+// "convert it: COMMAND < PATH > NEW", where the shell refuses to write over a file. NEW is named after the
+// old file: train.csv becomes train.jsonl, a.jsonl becomes a.records.jsonl, and text of a.csv a.utf-8.csv. It
+// lies in the current directory. For what comes through a pipe ("-", "stdin"): "pipe it through: COMMAND".
+[[nodiscard]] std::string convert_words(std::string_view command, const SeenFile& file,
+                                        Makes makes = Makes::kRecords);
+
+// The rows of a table that are not blank, as Python's csv reads them with skipinitialspace: a quote counts at
+// the start of a cell alone. TSV, for a tab, has no quotes. A last row that may be cut off is no row.
+[[nodiscard]] std::vector<std::vector<std::string>> table_rows(const SeenFile& file, char separator);
 // Whether the first row names the columns: a usual name is among its cells, and no cell comes again below.
 [[nodiscard]] bool has_header(const std::vector<std::vector<std::string>>& rows);
 // How many cells of the first row are usual names of columns.
 [[nodiscard]] std::size_t usual_names(const std::vector<std::string>& row);
+// What stands between the cells of a table: what the line "sep=;" of Excel says, else the tab, comma or
+// semicolon by which most rows have as many cells as the first, at least two. Without such rows it is one
+// that is in the first line. Nothing: none is.
+[[nodiscard]] std::optional<char> table_separator(const SeenFile& file);
 
-// How to convert a table, with the columns that it takes for text and labels. Requires two columns.
-[[nodiscard]] std::string convert_table(std::string_view begin, char separator, const std::string& path);
+// How to convert a table, with the columns that it takes for text and labels. Nothing where the first row has
+// fewer than two cells, or most rows have another number of cells than the first.
+[[nodiscard]] std::optional<std::string> convert_table(const SeenFile& file, char separator);
 
 // The command that gives JSON lines with keys of other names those of a record. `line`: the first of them.
 // Nothing where it is no JSON object, has the keys of a record, or fewer than two keys.
-[[nodiscard]] std::optional<std::string> rename_keys(std::string_view line, const std::string& path);
-// The command that gives the key `labels` to what is called `key`.
-[[nodiscard]] std::string name_labels(std::string_view key, const std::string& path);
+[[nodiscard]] std::optional<std::string> rename_keys(std::string_view line, const SeenFile& file);
+// The command that gives the key `labels` to what the one of `keys` holds that sounds like labels. Nothing
+// where none does.
+[[nodiscard]] std::optional<std::string> name_labels(const std::vector<std::string>& keys,
+                                                     const SeenFile& file);
 
 }  // namespace gossamer::commands

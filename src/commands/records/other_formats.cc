@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <string_view>
 #include <utility>
 
-#include "commands/records/conversion.h"
+#include "json/begins_json.h"
+#include "learn/data/read/byte_source.h"
 #include "learn/text/words.h"
 
 namespace gossamer::commands {
@@ -16,28 +19,31 @@ namespace {
 constexpr std::string_view kLabelMark = "__label__";
 constexpr std::string_view kDigits = "0123456789";
 
-// Formats of bytes, by their first ones. No command: it holds no records.
-struct ByteFormat {
+// Formats by their first bytes. No command: it holds no records.
+struct FirstBytes {
   std::string_view begin;
   std::string_view name;
-  std::string_view convert;
+  std::string_view convert = {};
 };
-constexpr std::array<ByteFormat, 9> kByteFormats = {
+// Words may begin like these. They count where bytes follow that no text has.
+constexpr std::array<FirstBytes, 5> kByteFormats = {
     {{"PAR1", "Parquet",
       "python3 -c 'import io, pandas, sys; pandas.read_parquet(io.BytesIO(sys.stdin.buffer.read()))"
       ".to_json(sys.stdout, orient=\"records\", lines=True)'"},
-     {"\x89PNG", "a PNG image", ""},
-     {"\xFF\xD8\xFF", "a JPEG image", ""},
-     {"GIF8", "a GIF image", ""},
-     {"%PDF", "a PDF document", ""},
-     {"<svg", "an SVG image", ""},
-     {"<?xml", "XML", ""},
-     {"<!DOCTYPE", "HTML", ""},
-     {"<html", "HTML", ""}}};
+     {"\x89PNG", "a PNG image"},
+     {"\xFF\xD8\xFF", "a JPEG image"},
+     {"GIF8", "a GIF image"},
+     {"%PDF", "a PDF document"}}};
+// Text that is no records. A line of words may begin with a tag.
+constexpr std::array<FirstBytes, 5> kMarkedText = {{{"<svg", "an SVG image"},
+                                                    {"<?xml", "XML"},
+                                                    {"<!DOCTYPE", "HTML"},
+                                                    {"<!doctype", "HTML"},
+                                                    {"<html", "HTML"}}};
 
-Error refuse(const std::string& path, std::string_view format, std::string convert) {
+Error refuse(const SeenFile& file, std::string_view format, std::string convert) {
   return {.kind = ErrorKind::kBadData,
-          .where = path,
+          .where = file.path,
           .what = fmt::format("the file is {}, which is not read", format),
           .got = std::string(format),
           .expected = R"(JSON lines such as {"text": ..., "labels": [...]}, or XMLC text)",
@@ -84,38 +90,39 @@ bool is_binary(std::string_view begin) {
   return controls > 1 && controls * 32 > some.size();  // a lone one is a slip
 }
 
-Error no_records(const std::string& path, std::string_view format) {
-  Error error = refuse(path, format, "");
-  error.fix = "check that this is the right file";
-  return error;
+Error no_records(const SeenFile& file, std::string_view format) {
+  return refuse(file, format, "check that this is the right file");
+}
+
+// Whether the beginning has bytes that no text has. The last character of what is looked at may be cut off.
+bool has_no_text(std::string_view begin) {
+  const std::string_view some = begin.substr(0, 1024);
+  const std::size_t cut = some.size() < begin.size() ? 3 : 0;
+  return some.find('\0') != std::string_view::npos || text::valid_utf8_prefix(some) + cut < some.size() ||
+         is_binary(some);
 }
 
 // Formats that are told by their bytes, whatever is wanted.
-std::optional<Error> other_bytes(std::string_view begin, const std::string& path) {
-  for (const ByteFormat& one : kByteFormats) {
-    if (!begin.starts_with(one.begin)) continue;
-    return one.convert.empty() ? no_records(path, one.name)
-                               : refuse(path, one.name, convert_words(one.convert, path));
+std::optional<Error> other_bytes(const SeenFile& file) {
+  const std::string_view begin = file.begin;
+  for (const FirstBytes& one : kByteFormats) {
+    if (!begin.starts_with(one.begin) || !has_no_text(begin)) continue;
+    return one.convert.empty() ? no_records(file, one.name)
+                               : refuse(file, one.name, convert_words(one.convert, file));
   }
-  if (const std::string_view utf16 = utf16_name(begin); !utf16.empty())
-    return refuse(path, "UTF-16 text", convert_words(fmt::format("iconv -f {} -t utf-8", utf16), path));
+  if (const std::string_view utf16 = utf16_name(begin); !utf16.empty()) {
+    const std::string command = fmt::format("iconv -f {} -t utf-8", utf16);
+    return refuse(file, "UTF-16 text", convert_words(command, file, Makes::kText));
+  }
   const std::size_t first = begin.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   const bool json = first != std::string_view::npos && begin[first] == '{';
-  if (!json && is_binary(begin)) return no_records(path, "a binary file");
-  return std::nullopt;
-}
-
-// A table by the separator of its first line.
-std::optional<char> table_separator(std::string_view line) {
-  for (const char separator : {'\t', ',', ';'}) {
-    if (line.find(separator) != std::string_view::npos) return separator;
-  }
+  if (!json && is_binary(begin)) return no_records(file, "a binary file");
   return std::nullopt;
 }
 
 // Whether all rows have as many cells as the first, which has at least two usual names of columns.
-bool is_surely_table(std::string_view begin, char separator) {
-  const auto rows = table_rows(begin, separator);
+bool is_surely_table(const SeenFile& file, char separator) {
+  const auto rows = table_rows(file, separator);
   return rows.size() > 1 && usual_names(rows.front()) > 1 && has_header(rows) &&
          std::ranges::all_of(rows, [&](const auto& row) { return row.size() == rows.front().size(); });
 }
@@ -144,36 +151,49 @@ bool is_surely_xmlc(std::string_view begin) {
   return lines > 0;
 }
 
-// JSON as an array or an object begins it. A line of text may begin with a bracket.
-bool begins_json(std::string_view begin, char bracket) {
-  if (!begin.starts_with(bracket)) return false;
-  const std::size_t next = begin.find_first_not_of(" \t\r\n", 1);
-  if (next == std::string_view::npos) return false;
-  return bracket == '{' ? begin[next] == '"'
-                        : std::string_view("[{\"").find(begin[next]) != std::string_view::npos;
+Error json_array(const SeenFile& file) {
+  return refuse(file, "a JSON array", convert_words("jq -c '.[]'", file));
 }
 
-Error marked_labels(const std::string& path) {
+Error marked_labels(const SeenFile& file) {
   constexpr std::string_view kProgram =
-      "python3 -c 'import json; [print(json.dumps({\"text\": \" \".join(w for w in l.split() if not "
-      "w.startswith(\"__label__\")), \"labels\": [w[9:] for w in l.split() if "
-      "w.startswith(\"__label__\")]})) "
-      "for l in open(0, encoding=\"utf-8-sig\")]'";
-  return refuse(path, "fastText text (__label__NAME WORD ...)", convert_words(kProgram, path));
+      "python3 -c 'import json; rows = (l.split() for l in open(0, encoding=\"utf-8-sig\")); "
+      "print(*[json.dumps({\"text\": \" \".join(w for w in r if not w.startswith(\"__label__\")), "
+      "\"labels\": [w[9:] for w in r if w.startswith(\"__label__\")]}) for r in rows if r], sep=\"\\n\")'";
+  return refuse(file, "fastText text (__label__NAME WORD ...)", convert_words(kProgram, file));
 }
 
-Error table(std::string_view begin, char separator, const std::string& path) {
-  return refuse(path, separator == '\t' ? "TSV" : "CSV", convert_table(begin, separator, path));
+Error table(const SeenFile& file, char separator) {
+  const std::string_view name = separator == '\t' ? "TSV" : "CSV";
+  if (auto command = convert_table(file, separator)) return refuse(file, name, *std::move(command));
+  return refuse(file, fmt::format("{} of one column or uneven rows", name),
+                "write JSON lines, or a table with a text and its labels in two columns of each row");
 }
 
-// The beginning from the first line that is not blank. A blank before the pairs of XMLC text means no label.
-std::string_view without_blank_lines(std::string_view begin) {
-  constexpr std::string_view kMark = "\xef\xbb\xbf";
-  if (begin.starts_with(kMark)) begin.remove_prefix(kMark.size());
+// The file from the first line that is not blank. A blank before the pairs of XMLC text means no label.
+SeenFile without_blank_lines(SeenFile file) {
+  std::string_view& begin = file.begin;
+  if (begin.starts_with(data::kByteOrderMark)) begin.remove_prefix(data::kByteOrderMark.size());
   const std::size_t first = begin.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return {};
-  const std::size_t line_begin = begin.find_last_of("\r\n", first);
-  return begin.substr(line_begin == std::string_view::npos ? 0 : line_begin + 1);
+  if (first == std::string_view::npos) {
+    begin = {};
+  } else if (const std::size_t end = begin.find_last_of("\r\n", first); end != std::string_view::npos) {
+    begin.remove_prefix(end + 1);
+  }
+  return file;
+}
+
+// Formats of lines that are surely no names.
+std::optional<Error> surely_other(const SeenFile& file) {
+  const std::string_view json =
+      file.begin.substr(std::min(file.begin.size(), file.begin.find_first_not_of(" \t")));
+  if (begins_json(json, file.whole))
+    return json.starts_with('[') ? json_array(file) : refuse(file, "JSON lines", "");
+  if (file.begin.starts_with(kLabelMark)) return marked_labels(file);
+  if (is_surely_xmlc(file.begin)) return refuse(file, "XMLC text", "");
+  const auto separator = table_separator(file);
+  if (separator && is_surely_table(file, *separator)) return table(file, *separator);
+  return std::nullopt;
 }
 
 }  // namespace
@@ -189,47 +209,34 @@ std::string_view utf16_name(std::string_view begin) {
   return {};
 }
 
-std::optional<Error> other_format(std::string_view begin, const std::string& path) {
-  if (auto bytes = other_bytes(begin, path)) return bytes;
-  begin = without_blank_lines(begin);
-  if (begin.empty()) return std::nullopt;
-  const char first = begin[begin.find_first_not_of(" \t\r\n")];
-  if (first == '[') return refuse(path, "a JSON array", convert_words("jq -c '.[]'", path));
+std::optional<Error> other_format(const SeenFile& seen) {
+  if (auto bytes = other_bytes(seen)) return bytes;
+  const SeenFile file = without_blank_lines(seen);
+  if (file.begin.empty()) return std::nullopt;
+  for (const FirstBytes& one : kMarkedText) {
+    if (file.begin.starts_with(one.begin)) return no_records(file, one.name);
+  }
+  const char first = file.begin[file.begin.find_first_not_of(" \t\r\n")];
+  if (first == '[') return json_array(file);
   if (first == '{') return std::nullopt;
-  const std::string_view line = first_line_of(begin);
-  if (line.find(kLabelMark) != std::string_view::npos) return marked_labels(path);
+  const std::string_view line = first_line_of(file.begin);
+  if (line.find(kLabelMark) != std::string_view::npos) return marked_labels(file);
   if (is_xmlc(line) || !is_text(line)) return std::nullopt;
-  const auto separator = table_separator(line);
-  return separator ? std::optional(table(begin, *separator, path)) : std::nullopt;
+  const auto separator = table_separator(file);
+  return separator ? std::optional(table(file, *separator)) : std::nullopt;
 }
 
-std::optional<Error> no_lines(std::string_view begin, const std::string& path, const WantedLines& wanted) {
-  if (auto bytes = other_bytes(begin, path)) return bytes;
-  begin = without_blank_lines(begin);
-  const std::string_view json = begin.substr(std::min(begin.size(), begin.find_first_not_of(" \t")));
-  std::optional<Error> error;
-  const auto separator = table_separator(first_line_of(begin));
-  const bool is_json = begins_json(json, '[') || begins_json(json, '{');
-  if (begins_json(json, '[')) {
-    error = refuse(path, "a JSON array", convert_words("jq -c '.[]'", path));
-  } else if (is_json) {
-    error = refuse(path, "JSON lines", "");
-  } else if (wanted.as_is) {
-    return std::nullopt;
-  } else if (begin.starts_with(kLabelMark)) {
-    error = marked_labels(path);
-  } else if (is_surely_xmlc(begin)) {
-    error = refuse(path, "XMLC text", "");
-  } else if (separator && is_surely_table(begin, *separator)) {
-    error = table(begin, *separator, path);
-  }
+std::optional<Error> no_lines(const SeenFile& seen, const WantedLines& wanted) {
+  std::optional<Error> error = other_bytes(seen);
+  const bool text = !error;
+  if (text && !wanted.as_is) error = surely_other(without_blank_lines(seen));
   if (!error) return error;
   error->what = fmt::format("the file is {}, which is not what data.format wants", error->got);
   error->expected = wanted.lines;
+  if (!text) return error;
   const std::string to_records = error->fix.empty() ? "" : "; for that, " + error->fix;
-  error->fix = "write such lines, or train on its records with the preset xmc" + to_records;
-  if (!is_json)
-    error->fix += "; to take the lines as they are: gossamer data import KIND FILE --as-is --out DIR";
+  error->fix = "write such lines, or train on its records with the preset xmc" + to_records +
+               "; to take the lines as they are: gossamer data import KIND FILE --as-is --out DIR";
   return error;
 }
 

@@ -8,29 +8,27 @@
 #pragma once
 
 #include <optional>
-#include <string>
-#include <string_view>
 
 #include "base/result.h"
+#include "commands/records/conversion.h"
 
 namespace gossamer::commands {
 
-// kBadData for the beginning of a file in such a format. Nothing for XMLC text and JSON lines, and where the
-// format is not known. `begin`: bytes of the file, unpacked, at best some lines. `path`: for the message.
-[[nodiscard]] std::optional<Error> other_format(std::string_view begin, const std::string& path);
+// kBadData for a file in such a format. Nothing for XMLC text and JSON lines, and where the format is not
+// known.
+[[nodiscard]] std::optional<Error> other_format(const SeenFile& file);
 
 // "utf-16", "utf-16le" or "utf-16be" for a text that begins with a mark of it, or that is mostly Latin
 // letters in it; else empty.
 [[nodiscard]] std::string_view utf16_name(std::string_view begin);
 
-// As other_format(), for a file that is to be lines of names: sessions or plain text, in which nearly any
-// line would do. It refuses what is surely another format by its first lines, and with `as_is` JSON and bytes
-// alone.
+// The same for a file that is to be lines of names: sessions or plain text, in which nearly any line would
+// do. It refuses what is surely another format by its first lines. With `as_is`, it refuses only bytes that
+// no text has.
 struct WantedLines {
   const char* lines;  // what such a file holds
   bool as_is = false;
 };
-[[nodiscard]] std::optional<Error> no_lines(std::string_view begin, const std::string& path,
-                                            const WantedLines& wanted);
+[[nodiscard]] std::optional<Error> no_lines(const SeenFile& file, const WantedLines& wanted);
 
 }  // namespace gossamer::commands

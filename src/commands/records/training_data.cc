@@ -19,17 +19,25 @@ namespace {
 
 using data::RecordFormat;
 
-constexpr std::size_t kEnough = std::size_t{1} << 16;
+struct Look {
+  std::string text;
+  data::Packing packing = data::Packing::kPlain;
 
-// The beginning of the file, unpacked. Less than kEnough is all of it.
-Result<std::string> beginning(host::Disk& disk, const std::string& path) {
+  [[nodiscard]] bool whole() const { return text.size() < kLookBytes; }
+  [[nodiscard]] SeenFile of(const std::string& path) const {
+    return {.begin = text, .path = path, .packing = packing, .whole = whole()};
+  }
+};
+
+// The beginning of the file, unpacked.
+Result<Look> beginning(host::Disk& disk, const std::string& path) {
   auto source = data::open_bytes(disk, path);
   if (!source.ok()) return source.error();
-  std::string text(kEnough, '\0');
-  auto got = (*source)->read(std::as_writable_bytes(std::span(text)));
+  Look look{.text = std::string(kLookBytes, '\0'), .packing = (*source)->packing()};
+  auto got = (*source)->read(std::as_writable_bytes(std::span(look.text)));
   if (!got.ok()) return got.error();
-  text.resize(*got);
-  return text;
+  look.text.resize(*got);
+  return look;
 }
 
 // The first line that is not blank, without blanks in front.
@@ -39,9 +47,7 @@ std::string_view first_line(std::string_view text) {
   return text.substr(begin, text.find('\n', begin) - begin);
 }
 
-bool is_blank(std::string_view beginning_of_file) {
-  return first_line(beginning_of_file).empty() && beginning_of_file.size() < kEnough;
-}
+bool is_blank(const Look& look) { return first_line(look.text).empty() && look.whole(); }
 
 Error no_records(const std::string& path) {
   return {.kind = ErrorKind::kBadData,
@@ -60,9 +66,9 @@ Error no_record(host::Disk& disk, const std::string& path, const Error& otherwis
   if (read.ok()) return otherwise;
   Error error = read.error();
   error.fix = "check that this is the right file: none of its lines is a record";
-  const auto text = beginning(disk, path);
-  if (!text.ok()) return error;
-  if (const auto command = rename_keys(first_line(*text), path))
+  const auto look = beginning(disk, path);
+  if (!look.ok()) return error;
+  if (const auto command = rename_keys(first_line(look->text), look->of(path)))
     error.fix = "name the keys as in a record; " + *command;
   return error;
 }
@@ -97,7 +103,7 @@ Result<void> check_wanted(const Source& source, std::optional<RecordFormat> want
 
 // Tells JSON lines of text, of names and of numbers apart. The first record with a feature decides for the
 // file. A line of another kind is a bad line later on.
-Result<Source> jsonl_source(host::Disk& disk, const std::string& path) {
+Result<Source> jsonl_source(host::Disk& disk, const std::string& path, data::Packing packing) {
   auto source = data::open_bytes(disk, path);
   if (!source.ok()) return source.error();
   RecordFormat format = RecordFormat::kJsonlText;
@@ -112,15 +118,15 @@ Result<Source> jsonl_source(host::Disk& disk, const std::string& path) {
         if (!enough) return {};
         return Error{.kind = ErrorKind::kFailed, .where = "seen", .what = "enough"};
       });
-  if (enough || read.ok()) return Source{.path = path, .format = format};
+  if (enough || read.ok()) return Source{.path = path, .format = format, .packing = packing};
   return no_record(disk, path, read.error());
 }
 
 // The error for a beginning that is of another format than the source's.
-std::optional<Error> seen_format(std::string_view begin, const Source& source) {
+std::optional<Error> seen_format(const SeenFile& file, const Source& source) {
   const char* const lines = row_of(source.format).lines;
-  if (lines == nullptr) return other_format(begin, source.path);
-  return no_lines(begin, source.path, {.lines = lines, .as_is = source.as_is});
+  if (lines == nullptr) return other_format(file);
+  return no_lines(file, {.lines = lines, .as_is = source.as_is});
 }
 
 Error unknown_format(const std::string& path) {
@@ -161,26 +167,27 @@ Result<Source> find_source(host::Disk& disk, const std::string& path, std::optio
     auto there = disk.exists(source.path);
     if (!there.ok() || !*there) continue;
     if (auto done = check_wanted(source, wanted); !done.ok()) return done.error();
-    return row.jsonl ? jsonl_source(disk, source.path) : Result<Source>(std::move(source));
+    return row.jsonl ? jsonl_source(disk, source.path, source.packing) : Result<Source>(std::move(source));
   }
   if (disk.list(path).ok()) return no_records_in(path);
-  const auto text = beginning(disk, path);
-  if (!text.ok()) return text.error();
-  if (!wanted && is_blank(*text)) return no_records(path);
-  const bool json = first_line(*text).starts_with("{");
+  const auto look = beginning(disk, path);
+  if (!look.ok()) return look.error();
+  if (!wanted && is_blank(*look)) return no_records(path);
+  const bool json = first_line(look->text).starts_with("{");
   const RecordFormat format = wanted.value_or(json ? RecordFormat::kJsonlText : RecordFormat::kXmc);
-  const RecordRow& row = row_of(format);
-  if (const auto other = seen_format(*text, {.path = path, .format = format, .as_is = as_is})) return *other;
-  return row.jsonl ? jsonl_source(disk, path) : Result<Source>(Source{.path = path, .format = format});
+  Source source{.path = path, .format = format, .as_is = as_is, .packing = look->packing};
+  if (const auto other = seen_format(look->of(path), source)) return *other;
+  return row_of(format).jsonl ? jsonl_source(disk, path, look->packing) : Result<Source>(std::move(source));
 }
 
 Result<std::unique_ptr<data::ByteSource>> open_source(host::Disk& disk, const Source& source) {
   auto bytes = data::open_bytes(disk, source.path);
   if (!bytes.ok() || !is_read_once(disk, source.path)) return bytes;
-  Source named = source;
-  named.path = (*bytes)->name();
-  return data::look_first(*std::move(bytes), [&named](std::string_view begin) -> Result<void> {
-    if (auto other = seen_format(begin, named)) return *std::move(other);
+  SeenFile file{.path = (*bytes)->name(), .packing = (*bytes)->packing()};
+  return data::look_first(*std::move(bytes), [&](std::string_view begin) -> Result<void> {
+    file.begin = begin;
+    file.whole = begin.size() < kLookBytes;
+    if (auto other = seen_format(file, source)) return *std::move(other);
     return {};
   });
 }
@@ -213,15 +220,19 @@ Error no_labels(const Source& source, const data::ReadReport* report) {
   error.expected = "LABEL,LABEL INDEX:VALUE ..., without a blank in front";
   error.fix = "write the labels in front of the features";
   if (!json) return error;
-  error.got = fmt::format("{} records without the key 'labels'", report->records);
+  error.got = report->labels_keys == 0 ? fmt::format("{} records without the key 'labels'", report->records)
+                                       : fmt::format("{} records, {} of them with empty 'labels'",
+                                                     report->records, report->labels_keys);
   if (!report->other_keys.empty())
     error.got += fmt::format(", and with the keys {}", data::quoted_list(report->other_keys));
   error.expected = R"({"text": ..., "labels": [...]} or {"features": ..., "labels": [...]})";
-  const std::string key = report->other_keys.size() == 1 ? report->other_keys.front() : "KEY";
-  error.fix = "the key with the labels has to be 'labels'; " + name_labels(key, source.path);
-  if (report->labels_keys == 0) return error;
-  error.got = fmt::format("{} records, {} of them with empty 'labels'", report->records, report->labels_keys);
-  error.fix = "give the records labels";
+  const SeenFile file{.path = source.path, .packing = source.packing};
+  if (const auto command = name_labels(report->other_keys, file)) {
+    error.fix = "the key with the labels has to be 'labels'; " + *command;
+  } else {
+    error.fix =
+        report->labels_keys == 0 ? "name the key with the labels 'labels'" : "give the records labels";
+  }
   return error;
 }
 

@@ -34,7 +34,8 @@ inline constexpr std::array kImportedFormats = {data::RecordFormat::kCache, data
 struct Source {
   std::string path;  // path of a file, or DIR/records.* of an imported directory
   data::RecordFormat format = data::RecordFormat::kXmc;
-  bool as_is = false;  // see find_source()
+  bool as_is = false;                             // see find_source()
+  data::Packing packing = data::Packing::kPlain;  // for messages; not known of what is read once
 };
 
 // The form in which the source writes its features. Imported records are opened and checked for that.

@@ -125,6 +125,8 @@ TEST(CheckRecords, RefusesRecordsWithoutLabels) {
   write(machine.disk, "one.jsonl",
         "{\"text\": \"a\", \"labels\": []}\n{\"text\": \"b\", \"labels\": \"x\"}\n");
   write(machine.disk, "empty.jsonl", "{\"text\": \"a\", \"labels\": []}\n");
+  write(machine.disk, "mixed.jsonl", "{\"text\": \"a\", \"labels\": []}\n{\"text\": \"b\", \"tags\": [1]}\n");
+  write(machine.disk, "odd.jsonl", "{\"text\": \"a\", \"day\": 3, \"shop\": 4}\n");
   write(machine.disk, "none.txt", " 1:1\n 2:1\n");
   const auto empty =
       check_records(host, {.path = "empty.jsonl", .format = data::RecordFormat::kJsonlText}, 0);
@@ -134,7 +136,16 @@ TEST(CheckRecords, RefusesRecordsWithoutLabels) {
   ASSERT_FALSE(tags.ok());
   EXPECT_EQ(tags.error().kind, ErrorKind::kBadData);
   EXPECT_THAT(tags.error().got, HasSubstr("with the keys 'tags'"));
-  EXPECT_THAT(tags.error().fix, HasSubstr("jq -c '.labels = .[\"tags\"]' < tags.jsonl"));
+  EXPECT_THAT(tags.error().fix, HasSubstr(".labels = (.[\"tags\"] // .labels // [])][]' < tags.jsonl"));
+  // One empty `labels` does not hide a key that is misnamed. Without a usual name there is no command.
+  const auto mixed =
+      check_records(host, {.path = "mixed.jsonl", .format = data::RecordFormat::kJsonlText}, 0);
+  ASSERT_FALSE(mixed.ok());
+  EXPECT_THAT(mixed.error().got, HasSubstr("1 of them with empty 'labels', and with the keys 'tags'"));
+  EXPECT_THAT(mixed.error().fix, HasSubstr("(.[\"tags\"] //"));
+  const auto odd = check_records(host, {.path = "odd.jsonl", .format = data::RecordFormat::kJsonlText}, 0);
+  ASSERT_FALSE(odd.ok());
+  EXPECT_EQ(odd.error().fix, "name the key with the labels 'labels'");
   EXPECT_TRUE(check_records(host, {.path = "one.jsonl", .format = data::RecordFormat::kJsonlText}, 0).ok());
   const auto none = check_records(host, {.path = "none.txt", .format = data::RecordFormat::kXmc}, 0);
   ASSERT_FALSE(none.ok());

@@ -117,6 +117,7 @@ class GzipSource final : public ByteSource {
     return done;
   }
   [[nodiscard]] const std::string& name() const override { return input_.name(); }
+  [[nodiscard]] Packing packing() const override { return Packing::kGzip; }
 
  private:
   // Between members: another one, zero padding up to the end (as tar and tapes leave it), or the end.
@@ -192,6 +193,7 @@ class ZstdSource final : public ByteSource {
     return to.pos;
   }
   [[nodiscard]] const std::string& name() const override { return input_.name(); }
+  [[nodiscard]] Packing packing() const override { return Packing::kZstd; }
 
  private:
   Input input_;
@@ -232,6 +234,7 @@ class BegunSource final : public ByteSource {
     return first + *more;
   }
   [[nodiscard]] const std::string& name() const override { return rest_->name(); }
+  [[nodiscard]] Packing packing() const override { return rest_->packing(); }
 
  private:
   std::string begin_;

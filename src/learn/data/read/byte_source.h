@@ -26,6 +26,8 @@ namespace gossamer::data {
 // Some programs put it before a text; readers of text leave it out.
 inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
+enum class Packing { kPlain, kGzip, kZstd };
+
 class ByteSource {
  public:
   ByteSource() = default;
@@ -38,6 +40,8 @@ class ByteSource {
   [[nodiscard]] virtual Result<std::size_t> read(std::span<std::byte> out) = 0;
   // The name that messages use: the path, or "stdin".
   [[nodiscard]] virtual const std::string& name() const = 0;
+  // What the file is packed in, for messages: `read` unpacks.
+  [[nodiscard]] virtual Packing packing() const { return Packing::kPlain; }
 };
 
 // Opens a path; "-" means standard input.
