@@ -56,8 +56,7 @@ bool is_xmlc(std::string_view line) {
   // A number, a tab and words: TSV whose first column is a number.
   if (const std::size_t tab = line.find('\t'); tab != std::string_view::npos && tab > 0) {
     const std::string_view next = line.substr(tab + 1, line.find_first_of(" \t", tab + 1) - tab - 1);
-    if (!next.empty() && next.find(':') == std::string_view::npos &&
-        next.find_first_not_of(kDigits) != std::string_view::npos)
+    if (next.find(':') == std::string_view::npos && next.find_first_not_of(kDigits) != std::string_view::npos)
       return false;
   }
   if (line.starts_with(' ') || line.starts_with('\t')) return true;
@@ -76,13 +75,13 @@ bool is_text(std::string_view line) {
   return plain && text::valid_utf8_prefix(line) == line.size();
 }
 
-// Bytes that stand in no text. A JSON line with one of them is its reader's to report.
+// Bytes that stand in no text. A line with one or two of them, or a JSON line, is its reader's to report.
 bool is_binary(std::string_view begin) {
   const std::string_view some = begin.substr(0, 1024);
   const auto controls = static_cast<std::size_t>(std::ranges::count_if(some, [](char c) {
     return static_cast<unsigned char>(c) < ' ' && c != '\t' && c != '\n' && c != '\r';
   }));
-  return controls * 32 > some.size();
+  return controls > 2 && controls * 32 > some.size();
 }
 
 // UTF-16 of mostly Latin letters, by the place of the zero in each pair of bytes; no mark tells it.
