@@ -332,6 +332,28 @@ TEST(PredictSession, TellsProbabilities) {
   }
 }
 
+// Claim: a query whose features all have the value 0 says as little as a blank one. One other value is
+// enough.
+TEST(PredictSession, ValuesOfZeroSayNothing) {
+  SimMachine machine;
+  const run::NodeHost host = machine.host();
+  auto session = PredictSession::create(host, named_model(), {.top = 3});
+  ASSERT_TRUE(session.ok());
+  const std::vector<Query> queries = {
+      {.text = "", .place = "1"},
+      {.text = R"({"features": {"feature 1": 0, "feature 2": 0}})", .place = "2"},
+      {.text = R"({"features": {"feature 1": 0, "feature 2": 1}})", .place = "3"}};
+  std::vector<nlohmann::json> lines;
+  const auto done = (*session)->answer(
+      queries, [&lines](std::string_view json) { lines.push_back(nlohmann::json::parse(json)); });
+  ASSERT_TRUE(done.ok());
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[1], lines[0]);
+  EXPECT_TRUE(lines[1].contains("nothing_known"));
+  EXPECT_FALSE(lines[2].contains("nothing_known"));
+  EXPECT_EQ((*session)->nothing_known(), 2U);
+}
+
 // A query that cannot be read ends the answers. Those before it are answered, and the error has its place.
 TEST(PredictSession, StopsAtABadQuery) {
   SimMachine machine;
@@ -356,7 +378,9 @@ TEST(OpenModel, FindsTheModel) {
   const auto none = open_model(host, "run");
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().kind, ErrorKind::kFailed);
+  EXPECT_EQ(none.error().fix, "check the path");
   write(machine.disk, "run/run.toml", "");
+  EXPECT_EQ(open_model(host, "run").error().fix, "finish it: gossamer train --resume --out run");
   EXPECT_THAT(open_model(host, "run").error().message(), HasSubstr("not finished"));
   ASSERT_TRUE(sparse_engine::save_model(machine.disk, "run/model", named_model()).ok());
   for (const char* path : {"run", "run/model"}) {

@@ -188,5 +188,39 @@ TEST(DataInspect, JsonAndText) {
   EXPECT_THAT(to_text(*look), HasSubstr("10 in one record only"));
 }
 
+// Claim: an import warns of the records without a label, and of sources in which all labels are empty. Labels
+// by name among numbers are refused with the file and the line.
+TEST(DataImport, LooksAtLabels) {
+  SimMachine machine;
+  write(machine.disk, "a.jsonl", "{\"text\": \"a\", \"labels\": [1]}\n{\"text\": \"b\", \"lables\": [2]}\n");
+  write(machine.disk, "b.jsonl", "{\"text\": \"a\", \"labels\": [\"x\"]}\n");
+  write(machine.disk, "empty.jsonl", "{\"text\": \"a\", \"labels\": []}\n");
+  const auto take = [&](const std::vector<std::string>& sources, const char* out) {
+    return import_data(machine.host(), {.kind = kJsonl, .sources = sources, .directory = out});
+  };
+  ASSERT_TRUE(take({"a.jsonl"}, "some").ok());
+  EXPECT_TRUE(machine.said("1 of 2 records have no label")) << machine.console.text;
+  EXPECT_TRUE(machine.said("the keys 'lables'"));
+  ASSERT_TRUE(take({"empty.jsonl", "empty.jsonl"}, "none").ok());
+  EXPECT_TRUE(machine.said("2 records, 2 of them with empty 'labels'")) << machine.console.text;
+  const auto mixed = take({"a.jsonl", "b.jsonl"}, "never");
+  ASSERT_FALSE(mixed.ok());
+  EXPECT_THAT(mixed.error().where, HasSubstr("b.jsonl:1"));
+  EXPECT_FALSE(*machine.disk.exists("never"));
+}
+
+// Claim: the user's word that lines are such is believed of each source.
+TEST(DataImport, TakesLinesAsTheyAre) {
+  SimMachine machine;
+  write(machine.disk, "a.csv", "title,tags\na,b\n");
+  for (const bool as_is : {false, true}) {
+    const auto done = import_data(machine.host(), {.kind = data::RecordFormat::kSessions,
+                                                   .sources = {"a.csv", "a.csv"},
+                                                   .directory = "out",
+                                                   .as_is = as_is});
+    EXPECT_EQ(done.ok(), as_is);
+  }
+}
+
 }  // namespace
 }  // namespace gossamer::commands

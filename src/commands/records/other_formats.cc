@@ -60,8 +60,7 @@ bool is_xmlc(std::string_view line) {
   // A number, a tab and words: TSV whose first column is a number.
   if (const std::size_t tab = line.find('\t'); tab != std::string_view::npos && tab > 0) {
     const std::string_view next = line.substr(tab + 1, line.find_first_of(" \t", tab + 1) - tab - 1);
-    if (!next.empty() && next.find(':') == std::string_view::npos &&
-        next.find_first_not_of(kDigits) != std::string_view::npos)
+    if (next.find(':') == std::string_view::npos && next.find_first_not_of(kDigits) != std::string_view::npos)
       return false;
   }
   if (line.starts_with(' ') || line.starts_with('\t')) return true;
@@ -87,7 +86,7 @@ bool is_binary(std::string_view begin) {
   const auto controls = static_cast<std::size_t>(std::ranges::count_if(some, [](char c) {
     return static_cast<unsigned char>(c) < ' ' && c != '\t' && c != '\n' && c != '\r';
   }));
-  return controls > 1 && controls * 32 > some.size();  // a lone one is a slip
+  return controls > 2 && controls * 32 > some.size();
 }
 
 Error no_records(const SeenFile& file, std::string_view format) {

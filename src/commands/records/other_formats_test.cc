@@ -41,14 +41,28 @@ TEST(OtherFormat, IsNamed) {
   EXPECT_EQ(named_format("\x01\x02\t\x03,\n"), "a binary file");
   EXPECT_EQ(named_format(std::string_view("\0{\0\"\0a", 6)), "UTF-16 text");
   EXPECT_EQ(named_format("\xff\xfe{\0"), "UTF-16 text");
+  EXPECT_EQ(named_format(std::string_view("{\0\"\0a\0", 6)), "UTF-16 text");
+  EXPECT_EQ(named_format(std::string_view("\0\0\1\0\0\0", 6)), "a binary file");
+  EXPECT_EQ(named_format("\xef\xbb\xbf[1]"), "a JSON array");
+}
+
+// Claim: UTF-16 without a mark is converted by the order of its bytes. What holds no records is not.
+TEST(OtherFormat, ConvertsBytesThatHoldRecords) {
+  const auto fix = [](std::string_view begin) { return other_format(seen_file(begin, "f"))->fix; };
+  EXPECT_THAT(fix(std::string_view("\0{\0\"\0a", 6)), HasSubstr("iconv -f utf-16be -t utf-8 < f"));
+  EXPECT_THAT(fix(std::string_view("{\0\"\0a\0", 6)), HasSubstr("iconv -f utf-16le -t utf-8 < f"));
+  EXPECT_EQ(fix("\x89PNG\r\n"), "check that this is the right file");
 }
 
 // Claim: what a reader takes, or might report better, is left to it.
 TEST(OtherFormat, LeavesOurs) {
   for (const std::string_view ours :
        {"", "\n", "3 10 2\n0 1:1\n", "0,1 1:1\n", "0 1:1\n", " 1:1\n", "\t1:1,2\n", "1:1 2:1\n", "7\n",
-        "\xff,\xfe,a\n", "{\"text\": \"a, b\"}\n", "\n{broken, \n", "word\n"})
+        "\xff,\xfe,a\n", "{\"text\": \"a, b\"}\n", "\n{broken, \n", "word\n", "0\t1:1 2:1\n",
+        "3\t10\t2\n0 1:1\n", "7\t\n", "\tfoo bar\n", "{\x01\x02\x03}\n", "eats \x01 grass\n"})
     EXPECT_EQ(named_format(ours), "") << ours;
+  const std::string words(400, 'a');
+  EXPECT_EQ(named_format(words + "\x01\x02\x03\n"), "");
 }
 
 // Claim: the command takes the columns that sound like text and labels, else the longest cells and those that
@@ -167,12 +181,28 @@ TEST(NoLines, RefusesWhatIsSurelyAnotherFormat) {
   for (const std::string_view bytes : {std::string_view("PAR1\x15\0\x15", 7),
                                        std::string_view("\xff\xfe{\0", 4), std::string_view("\x89PNG\r\n")})
     for (const bool as_is : {false, true}) EXPECT_NE(seen(bytes, as_is), "") << bytes;
-  for (const std::string_view ours :
-       {"1 2 3\n4 5 6\n", "shoes socks\tlaces\nhat coat\tscarf\n", "[Music] plays, then stops\n",
-        "{{Infobox}}\n", "Title, text and tags\nare words, too\n", "12:30 13:40\n", "a,b\nc,d\n", "7\n",
-        "[[Category:Dogs]] a dog barks\n", "[\"Hello,\" she said.\n", "[\"Hello\", she said.\n",
-        "{\"quoted\" words}\n", "[1] a note\n", "PAR16 PAR38 LED5\n", "GIF89a PNG24 JPG\n",
-        "%PDF is a name\n", "<html> tags are words here\n"})
+  for (const std::string_view ours : {"1 2 3\n4 5 6\n",
+                                      "shoes socks\tlaces\nhat coat\tscarf\n",
+                                      "[Music] plays, then stops\n",
+                                      "{{Infobox}}\n",
+                                      "Title, text and tags\nare words, too\n",
+                                      "12:30 13:40\n",
+                                      "a,b\nc,d\n",
+                                      "7\n",
+                                      "[[Category:Dogs]] a dog barks\n",
+                                      "[\"Hello,\" she said.\n",
+                                      "[\"Hello\", she said.\n",
+                                      "{\"quoted\" words}\n",
+                                      "[1] a note\n",
+                                      "PAR16 PAR38 LED5\n",
+                                      "GIF89a PNG24 JPG\n",
+                                      "%PDF is a name\n",
+                                      "<html> tags are words here\n",
+                                      "title,tags\n",
+                                      "title,tags\ntitle,b\n",
+                                      "title,tags\na,b,c\n",
+                                      "2 10 3\n4 5 6\n0 1:1\n",
+                                      "0 1:1\nsome words\n"})
     EXPECT_EQ(seen(ours, false), "") << ours;
   // A first value may be longer than what is looked at.
   EXPECT_EQ(seen("[{\"text\": \"a long", false, /*whole=*/false), "a JSON array");

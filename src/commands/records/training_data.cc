@@ -202,7 +202,7 @@ std::string describe_unlabelled(const Source& source, const data::ReadReport& re
   std::string text =
       fmt::format("{} of {} records have no label, and teach nothing",
                   run::human_count(report.records - report.labelled), run::human_count(report.records));
-  if (row.jsonl && !report.other_keys.empty())
+  if (!report.other_keys.empty())
     text += fmt::format("; beside 'labels' there are the keys {}", data::quoted_list(report.other_keys));
   return text;
 }

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "commands/records/data_import.h"
+#include "commands/records/evaluation_set.h"
 #include "run/test_machine.h"
 
 namespace gossamer::commands {
@@ -150,6 +152,75 @@ TEST(CheckRecords, RefusesRecordsWithoutLabels) {
   const auto none = check_records(host, {.path = "none.txt", .format = data::RecordFormat::kXmc}, 0);
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().kind, ErrorKind::kBadData);
+}
+
+// Claim: a file of nothing but blank lines has no record, whatever is wanted of it later. One that begins
+// with more of them than are looked at is not judged by them.
+TEST(FindSource, RefusesBlankFiles) {
+  SimMachine machine;
+  for (const std::string content : {"", "\n \n"}) {
+    write(machine.disk, "f", content);
+    const auto source = find_source(machine.disk, "f", std::nullopt);
+    ASSERT_FALSE(source.ok());
+    EXPECT_EQ(source.error().what, "there is no record in the file");
+    EXPECT_TRUE(find_source(machine.disk, "f", data::RecordFormat::kXmc).ok());
+  }
+  EXPECT_EQ(format_of(std::string(70'000, '\n') + "0 1:1\n"), data::RecordFormat::kXmc);
+}
+
+// Claim: the first label of a test set tells whether its labels have names, in any format, behind bad lines
+// and records without a label. Where there is none, or the training records have the same, nothing is
+// refused.
+TEST(CheckLabelNaming, LooksAtTheFirstLabel) {
+  SimMachine machine;
+  const auto host = machine.host();
+  const auto refused = [&](const std::string& path, bool by_name) {
+    const auto source = find_source(machine.disk, path, std::nullopt);
+    EXPECT_TRUE(source.ok()) << source.error().message();
+    const auto done = check_label_naming(host, *source, by_name);
+    if (done.ok()) return std::string();
+    EXPECT_EQ(done.error().where, source->path);
+    return done.error().what;
+  };
+  const std::string names = "the training records have their labels by name";
+  const std::string numbers = "the training records have their labels by number";
+  write(machine.disk, "named.jsonl", "{broken\n{\"text\": \"a\"}\n{\"text\": \"a\", \"labels\": [\"x\"]}\n");
+  write(machine.disk, "numbered.jsonl", "{\"text\": \"a\", \"labels\": [1]}\n");
+  write(machine.disk, "none.jsonl", "{\"text\": \"a\", \"labels\": []}\n");
+  write(machine.disk, "xmc.txt", "0 1:1\n");
+  write(machine.disk, "features.jsonl", "{\"features\": [[1, 1]], \"labels\": [\"x\"]}\n");
+  write(machine.disk, "nothing.jsonl", "{\"features\": [[1, 1]], \"labels\": []}\n");
+  for (const char* kept : {"features", "nothing", "xmc"}) {
+    const bool xmc = std::string_view(kept) == "xmc";
+    const auto done =
+        import_data(host, {.kind = xmc ? data::RecordFormat::kXmc : data::RecordFormat::kJsonlText,
+                           .sources = {std::string(kept) + (xmc ? ".txt" : ".jsonl")},
+                           .directory = kept});
+    ASSERT_TRUE(done.ok()) << done.error().message();
+  }
+  for (const char* named : {"named.jsonl", "features.jsonl", "features"}) {
+    EXPECT_EQ(refused(named, true), "") << named;
+    EXPECT_EQ(refused(named, false), numbers) << named;
+  }
+  for (const char* numbered : {"numbered.jsonl", "xmc.txt", "xmc"}) {
+    EXPECT_EQ(refused(numbered, false), "") << numbered;
+    EXPECT_EQ(refused(numbered, true), names) << numbered;
+  }
+  for (const char* none : {"none.jsonl", "nothing"})
+    for (const bool by_name : {false, true}) EXPECT_EQ(refused(none, by_name), "") << none;
+}
+
+// Claim: the records without a label are counted where some have one. Of lines of names none has a label.
+TEST(DescribeUnlabelled, CountsThem) {
+  const Source jsonl{.path = "f", .format = data::RecordFormat::kJsonlText};
+  const Source text{.path = "f", .format = data::RecordFormat::kText};
+  const data::ReadReport some{.records = 9, .labelled = 4, .other_keys = {"tags"}};
+  EXPECT_EQ(
+      describe_unlabelled(jsonl, some),
+      "warning: 5 of 9 records have no label, and teach nothing; beside 'labels' there are the keys 'tags'");
+  EXPECT_EQ(describe_unlabelled(text, some), "");
+  EXPECT_EQ(describe_unlabelled(jsonl, {.records = 9, .labelled = 0}), "");
+  EXPECT_EQ(describe_unlabelled(jsonl, {.records = 9, .labelled = 9}), "");
 }
 
 }  // namespace

@@ -16,9 +16,6 @@ Result<KeptNetwork> kept_network(host::Disk& disk, const run::RunPaths& paths, s
   const auto own = tensors::newest_checkpoint(disk, paths.checkpoints());
   if (!own.ok()) return own.error();
   if (own->has_value()) kept = {.step = (*own)->next_step, .trained = (*own)->finished};
-  const auto there = disk.exists(paths.checkpoints());
-  if (!there.ok()) return there.error();
-  if (!*there) return kept;
   const auto files = tensors::list_fleet_files(disk, paths.checkpoints());
   if (!files.ok()) return files.error();
   if (files->empty() || files->rbegin()->first <= kept.step) return kept;

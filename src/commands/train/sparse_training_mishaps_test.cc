@@ -186,5 +186,65 @@ TEST(TrainRun, RefusesOtherLabelsAtTheStart) {
   EXPECT_FALSE(*machine.disk.exists("/run"));
 }
 
+// Claim: a run that goes on with another number of threads than before says so, with both numbers. With the
+// same number it says nothing.
+TEST(TrainRun, TellsOfOtherThreads) {
+  for (const int workers : {2, 3}) {
+    SimMachine machine;
+    put_two_classes(machine);
+    int asked = 0;
+    const auto soon = [&asked] { return ++asked > 3; };
+    const auto never = [] { return false; };
+    const auto begun = run_training(machine.host(), {.directory = "/run",
+                                                     .resume = run::Continue::kNo,
+                                                     .config = testing::small_run(),
+                                                     .settings = {},
+                                                     .stop_requested = soon});
+    ASSERT_TRUE(begun.ok() && begun->stopped) << machine.console.text;
+    host::SimCompute other({.workers = workers});
+    const run::NodeHost host{.disk = machine.disk,
+                             .clock = machine.clock,
+                             .compute = other,
+                             .kernels = kernels::kernels_for(kernels::best_isa()),
+                             .console = machine.console};
+    const auto done = run_training(host, {.directory = "/run",
+                                          .resume = run::Continue::kResume,
+                                          .config = testing::small_run(),
+                                          .settings = {},
+                                          .stop_requested = never});
+    ASSERT_TRUE(done.ok()) << done.error().message();
+    EXPECT_EQ(machine.said("done with 2 threads so far, and goes on with 3"), workers == 3);
+    EXPECT_EQ(machine.said("the same bits: --threads 2"), workers == 3);
+  }
+}
+
+// Claim: what a run with a test set has measured comes back as text for people, and nothing without one.
+TEST(TrainRun, GivesItsFigures) {
+  for (const bool tested : {false, true}) {
+    SimMachine machine;
+    put_two_classes(machine);
+    sparse_engine::TrainConfig config = testing::small_run();
+    if (!tested) config.data.test.clear();
+    const auto done = train_on(machine, config);
+    ASSERT_TRUE(done.ok()) << done.error().message();
+    EXPECT_EQ(done->figures.find("P@1") != std::string::npos, tested) << done->figures;
+  }
+}
+
+// Claim: a failure after the model was written says where it is. One before does not.
+TEST(TrainRun, TellsWhereTheModelIs) {
+  SimMachine machine;
+  ASSERT_TRUE(machine.disk.make_directories("/data").ok());
+  std::string named;
+  for (int i = 0; i < 20; ++i) named += "{\"text\": \"a word\", \"labels\": [\"A\"]}\n";
+  write(machine.disk, "/data/train.txt", named);
+  write(machine.disk, "/data/test.txt",
+        "{\"text\": \"a word\", \"labels\": [\"A\"]}\n{\"text\": \"a\", \"labels\": [0]}\n");
+  const auto done = train_on(machine, testing::small_run());
+  ASSERT_FALSE(done.ok());
+  EXPECT_TRUE(machine.said("the model is in /run/model")) << machine.console.text << done.error().message();
+  EXPECT_TRUE(*machine.disk.exists("/run/model/model.json"));
+}
+
 }  // namespace
 }  // namespace gossamer::commands

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "engines/sparse/train/batch_reader.h"
@@ -463,6 +464,31 @@ TEST(Trainer, ResumeWithOtherWorkersSaysSo) {
   TestRun resumed(3);
   ASSERT_TRUE(resumed.train_to_end(*disk).ok());
   EXPECT_THAT(resumed.events, Contains("workers_changed"));
+}
+
+// Claim: a run ends with the first weight or loss that is no number. Such weights reach neither a checkpoint
+// nor a model. The weights are infinite after the first step here, whose loss does not tell.
+TEST(Trainer, EndsWhereItDiverges) {
+  struct Case {
+    std::uint64_t steps, every;
+    const char *where, *got;
+  };
+  for (const Case& one : {Case{12, 0, "step 2", "a loss"}, Case{1, 0, "step 1", "a weight"},
+                          Case{1, 1, "step 1", "a weight"}, Case{5, 1, "step 1", "a weight"}}) {
+    TrainConfig config = tiny_config();
+    config.train.lr = 1e39;
+    config.train.warmup_steps = 1;
+    config.train.steps = one.steps;
+    config.checkpoint.every_steps = one.every;
+    auto disk = fresh_disk();
+    TestRun run(2, config);
+    const auto done = run.train_to_end(*disk);
+    ASSERT_FALSE(done.ok()) << one.steps << " " << one.every;
+    EXPECT_EQ(done.error().where, one.where);
+    EXPECT_THAT(done.error().got, HasSubstr(one.got));
+    EXPECT_EQ(run.losses.size(), 1U);
+    EXPECT_THAT(run.events, testing::Not(Contains("checkpoint_written")));
+  }
 }
 
 }  // namespace

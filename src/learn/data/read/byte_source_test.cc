@@ -6,7 +6,10 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include <cstddef>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "base/rng.h"
 #include "host/api/files.h"
@@ -149,6 +152,38 @@ TEST(ByteSource, NamesAndLimits) {
   const auto memory = memory_source("m", "12345");
   EXPECT_EQ(read_all(*memory, 4).error().message(),
             "m: the file is too large to be read whole: got more than 4 bytes; expected at most 4 bytes");
+}
+
+// Claim: a source whose first 64 KiB were shown gives the same bytes still, full buffers until its end, and
+// has its name. What the look refuses is the error.
+TEST(ByteSource, IsLookedAtFirst) {
+  host::SimDisk disk;
+  for (const std::size_t size : {0U, 10U, 65'535U, 65'536U, 65'537U, 200'000U}) {
+    SCOPED_TRACE(size);
+    const std::string text = long_text().substr(0, size);
+    ASSERT_TRUE(host::replace_file(disk, "file", text).ok());
+    std::string shown;
+    auto source = look_first(*open_bytes(disk, "file"), [&shown](std::string_view begin) -> Result<void> {
+      shown = begin;
+      return {};
+    });
+    ASSERT_TRUE(source.ok());
+    EXPECT_EQ(shown, text.substr(0, std::size_t{64} << 10));
+    EXPECT_EQ((*source)->name(), "file");
+    std::string all;
+    for (std::string buffer(7'001, '\0');;) {
+      const auto got = (*source)->read(std::as_writable_bytes(std::span(buffer)));
+      ASSERT_TRUE(got.ok());
+      all += buffer.substr(0, *got);
+      if (*got < buffer.size()) break;
+    }
+    EXPECT_EQ(all, text);
+  }
+  const auto refused = look_first(*open_bytes(disk, "file"), [](std::string_view) -> Result<void> {
+    return Error{.kind = ErrorKind::kBadData, .what = "no"};
+  });
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().what, "no");
 }
 
 }  // namespace

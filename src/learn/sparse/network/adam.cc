@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learn/sparse/network/adam.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -63,11 +64,9 @@ kernels::AdamCoefficients RowOptimizer::coefficients(std::uint64_t skipped) cons
   if (options_.skipped == SkippedSteps::kHold || skipped == 0) return c;
   c.decay1 = beta1_powers_.power(skipped);
   c.decay2 = beta2_powers_.power(skipped);
-  // A v that has vanished would let the rest of m move its weight by a huge step. An infinite v stays one.
-  if (constexpr float kLeast = std::numeric_limits<float>::min(); c.decay2 < kLeast) {
-    c.decay1 = 0;
-    c.decay2 = kLeast;
-  }
+  // A decay of 0 would let the rest of m move its weight by a huge step, and an infinite v would end as a
+  // NaN.
+  c.decay2 = std::max(c.decay2, std::numeric_limits<float>::min());
   if (options_.skipped == SkippedSteps::kDecayAndMove) {
     // sum of ratio^j for j = 1..skipped
     const double sum = ratio_ * (1.0 - static_cast<double>(ratio_powers_.power(skipped))) / (1.0 - ratio_);

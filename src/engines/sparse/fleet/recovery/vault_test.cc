@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/sparse/fleet/recovery/vault.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -171,7 +174,11 @@ TEST_F(VaultTest, RefusesWhatNoHolderHas) {
                              4 * taken(kMostMoment)})
     EXPECT_FALSE(check(with(first, number), keeps_, 2)) << number;
   EXPECT_TRUE(check(with(first, -kMostWeight), keeps_, 2));
+  EXPECT_TRUE(check(with(first, 1.5F * kMostWeight), keeps_, 2));
   EXPECT_FALSE(check(with(first, -4 * kMostWeight), keeps_, 2));
+  const auto refused =
+      vault_.check({Slice::of(with(first, 4 * kMostWeight))}, {.pieces = keeps_, .step = StepNumber(2)});
+  EXPECT_THAT(refused.error().got, ::testing::HasSubstr("with a weight that cannot be"));
   // The second moments of a block of columns are one number, behind first moments of two bytes each.
   const std::size_t squares = first + columns * (sizeof(float) + 2);
   EXPECT_FALSE(check(with(squares, -1.0F), keeps_, 2));
@@ -204,6 +211,56 @@ TEST_F(VaultTest, ADivergedHolderSaysSo) {
   EXPECT_EQ(delta.error().what, "the network has diverged");
   EXPECT_EQ(delta.error().got, "a weight that cannot be");
   EXPECT_EQ(delta.error().expected, "numbers up to 1.05e+06");
+}
+
+// Claim: a first moment beyond the bound is given by nobody, and taken up to twice the bound.
+TEST_F(VaultTest, FirstMomentsHaveABound) {
+  train(0, 2);
+  sparse::PieceRows rows(*network_, piece_of(problem_.shape(), {0, 0}));
+  std::vector<std::byte> row(rows.row_bytes());
+  std::size_t changed = 0;
+  while (rows.last_step(changed) == 0) ++changed;
+  rows.save(changed, row);
+  constexpr std::size_t kColumns = 16;
+  constexpr std::uint16_t kBeyond = 0x7bc0;  // 1.5 * kMostMoment
+  constexpr std::uint16_t kFar = 0x7cc0;     // 6 * kMostMoment
+  const float endless = std::numeric_limits<float>::infinity();
+  std::memcpy(row.data() + kColumns * (sizeof(float) + sizeof(kBeyond)), &endless, sizeof(endless));
+  const auto with = [&row](std::uint16_t moment) {
+    std::memcpy(row.data() + kColumns * sizeof(float), &moment, sizeof(moment));
+    return std::span<const std::byte>(row);
+  };
+  const sparse::NetworkPiece piece = piece_of(problem_.shape(), {0, 0});
+  const auto given = row_check(*job_, piece, RowsAre::kGiven, StepNumber(2));
+  const auto taken = row_check(*job_, piece, RowsAre::kTaken, StepNumber(2));
+  EXPECT_EQ(given.fault(with(kBeyond)), sparse::RowFault::kFirstMoment);
+  EXPECT_EQ(taken.fault(with(kBeyond)), std::nullopt);
+  EXPECT_EQ(taken.fault(with(kFar)), sparse::RowFault::kFirstMoment);
+}
+
+// Claim: a copy of a member is looked at row by row. Rows that no step has changed are not judged. The
+// moments are judged by the decays of the run.
+TEST_F(VaultTest, LooksAtCopies) {
+  train(0, 2);
+  ASSERT_TRUE(apply(2, delta({}, 0)).ok());
+  const auto fault = [this](const PieceId& id, const FleetJob& job, float weight) {
+    const auto kept = vault_.bytes(id);
+    std::vector<std::byte> bytes(kept.begin(), kept.end());
+    const sparse::NetworkPiece piece = piece_of(problem_.shape(), id);
+    const sparse::PieceRows rows(*network_, piece);
+    std::size_t changed = 0;
+    while (rows.last_step(changed) == 0) ++changed;
+    if (weight != 0) std::memcpy(bytes.data() + changed * rows.row_bytes(), &weight, sizeof(weight));
+    return fault_of(job, {Slice::copy_of(bytes)}, piece, StepNumber(2));
+  };
+  for (const PieceId& id : keeps_)
+    EXPECT_EQ(fault(id, *job_, 0), std::nullopt) << id.layer << "," << id.index;
+  EXPECT_EQ(fault({0, 0}, *job_, 1.5F * kMostWeight), std::nullopt);
+  EXPECT_EQ(fault({0, 0}, *job_, 3 * kMostWeight), sparse::RowFault::kWeight);
+  FleetJob other = *job_;
+  other.learner.optimizer.beta1 = 0;
+  other.learner.optimizer.beta2 = 0.01;
+  EXPECT_EQ(fault({3, 0}, other, 0), sparse::RowFault::kMoments);
 }
 
 }  // namespace
