@@ -114,8 +114,9 @@ std::string human_count(std::uint64_t count) {
 
 std::string counted(std::uint64_t count, std::string_view noun) {
   if (count == 1) return fmt::format("1 {}", noun);
-  if (noun.ends_with('y'))
-    return fmt::format("{} {}ies", human_count(count), noun.substr(0, noun.size() - 1));
+  const bool consonant_y =
+      noun.ends_with('y') && !noun.ends_with("ay") && !noun.ends_with("ey") && !noun.ends_with("oy");
+  if (consonant_y) return fmt::format("{} {}ies", human_count(count), noun.substr(0, noun.size() - 1));
   return fmt::format("{} {}s", human_count(count), noun);
 }
 

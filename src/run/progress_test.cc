@@ -109,6 +109,8 @@ TEST(Human, Units) {
   EXPECT_EQ(counted(1, "query"), "1 query");
   EXPECT_EQ(counted(2, "query"), "2 queries");
   EXPECT_EQ(counted(1001, "bad line"), "1,001 bad lines");
+  EXPECT_EQ(counted(2, "day"), "2 days");
+  EXPECT_EQ(counted(2, "key"), "2 keys");
 }
 
 }  // namespace

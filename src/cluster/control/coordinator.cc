@@ -403,7 +403,8 @@ void Coordinator::tick(Instant now) {
   outbox_.set_now(now);
   // A member that was told of the end has saved on its own disk by then, so fencing it loses nothing. One
   // that was not may have the only copy of the newest steps.
-  const Patience patience{.elsewhere = changes_.told() ? kToldPatience : options_.patience,
+  const Duration told = phase() == Phase::kStopping ? kEndingPatience : kToldPatience;
+  const Patience patience{.elsewhere = changes_.told() ? told : options_.patience,
                           .here = changes_.ending() ? kEndingPatience : options_.patience};
   for (const Fencing& one : watch_.due(patience, now)) fence_all(one.nodes, one.why, now);
   books_.tick(now);

@@ -62,10 +62,10 @@ class Coordinator {
   static constexpr Duration kJoiningLeaveTime{10'000'000'000};
   static constexpr Duration kLastWord{
       5'000'000'000};  // a member fenced while the run ends may ask for so long how it ended
-  // While the run ends, a silent member on this machine is dead after so long: no network stands between.
-  static constexpr Duration kEndingPatience{20'000'000'000};
   // A silent member that was told that the run ends saves on its own disk, and brings that to the next fleet.
-  // It may wait for a common step and rest for a minute before. Fenced earlier, it would end without that.
+  static constexpr Duration kEndingPatience{20'000'000'000};
+  // The same while the view changes once more. It may wait for a common step and rest for a minute before it
+  // saves. Fenced earlier, it would end without that.
   static constexpr Duration kToldPatience{120'000'000'000};
   static constexpr std::size_t kMostNames = 100'000;  // nodes that a beat may name
   static constexpr std::string_view kUnreachable =
