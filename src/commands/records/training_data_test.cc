@@ -215,9 +215,8 @@ TEST(DescribeUnlabelled, CountsThem) {
   const Source jsonl{.path = "f", .format = data::RecordFormat::kJsonlText};
   const Source text{.path = "f", .format = data::RecordFormat::kText};
   const data::ReadReport some{.records = 9, .labelled = 4, .other_keys = {"tags"}};
-  EXPECT_EQ(
-      describe_unlabelled(jsonl, some),
-      "warning: 5 of 9 records have no label, and teach nothing; beside 'labels' there are the keys 'tags'");
+  EXPECT_EQ(describe_unlabelled(jsonl, some),
+            "5 of 9 records have no label, and teach nothing; beside 'labels' there are the keys 'tags'");
   EXPECT_EQ(describe_unlabelled(text, some), "");
   EXPECT_EQ(describe_unlabelled(jsonl, {.records = 9, .labelled = 0}), "");
   EXPECT_EQ(describe_unlabelled(jsonl, {.records = 9, .labelled = 9}), "");
