@@ -17,7 +17,7 @@ namespace gossamer::simulation {
 namespace {
 
 constexpr Duration kSayEvery{200'000'000};
-constexpr Duration kDeaf{3'000'000'000};
+constexpr Duration kDeafTime{3'000'000'000};
 // More than anybody may hold because of one member (fleet.h).
 constexpr std::uint64_t kMuch = std::uint64_t{256} << 20;
 
@@ -44,7 +44,7 @@ void Misconduct::say_nonsense(SimMember& member, Incarnation life) {
   } else if (what == 2) {
     for (const net::Message& one : too_many()) member.say(one);
   } else if (what == 3) {
-    member.deafen(kDeaf);
+    member.deafen(kDeafTime);
     for (const net::Message& one : too_many_beats()) member.say(one);
   } else {
     for (const auto& make : {oddity, nonsense}) member.say(make(rng_));
