@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/simulate/simulation_keys.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "commands/simulate/cluster_chaos_keys.h"
+#include "commands/simulate/scenario_file.h"
 #include "commands/simulate/sparse_chaos_keys.h"
 #include "commands/simulate/sparse_steps_keys.h"
 
@@ -17,6 +19,20 @@ Scenario scenario(const std::vector<std::string>& words) {
   Scenario scenario{.preset = "", .settings = {}, .faults = {}};
   for (const std::string& word : words) scenario.settings.push_back(*parse_setting(word));
   return scenario;
+}
+
+// Claim: a scenario file of an older program is read where its removed key has the value that all runs have
+// now. Another value, and a word of a command line, is refused.
+TEST(SimulationKeys, ReadsOldScenarioFiles) {
+  const auto read = [](std::string_view value) {
+    const auto file =
+        parse_scenario(fmt::format("preset = \"sparse-chaos\"\nmicrobatches = {}\n", value), "s.toml");
+    return sparse_chaos_options(*file);
+  };
+  EXPECT_TRUE(read("\"1\"").ok());
+  EXPECT_TRUE(read("1").ok());
+  EXPECT_THAT(read("2").error().message(), HasSubstr("s.toml:2:16: the option 'microbatches' was removed"));
+  EXPECT_FALSE(sparse_chaos_options(scenario({"microbatches=1"})).ok());
 }
 
 // Words of the sparse engine's simulation set what they name, and `drawn` takes it back.

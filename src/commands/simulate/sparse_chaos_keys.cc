@@ -138,6 +138,13 @@ SeedReport to_seed_report(const simulation::SparseChaosReport& report) {
   return out;
 }
 
+// A scenario file of an older program is read as its run.toml is: with a key that is no more, if its value is
+// the one that all runs have now.
+bool says_what_all_do(const KeySetting& setting) {
+  const settings::RemovedKey* const old = sparse_chaos_table().find_removed(setting.name);
+  return old != nullptr && !setting.where.empty() && setting.text == old->value;
+}
+
 }  // namespace
 
 Result<SparseChaosOptions> sparse_chaos_options(const Scenario& scenario) {
@@ -153,6 +160,7 @@ Result<SparseChaosOptions> sparse_chaos_options(const Scenario& scenario) {
   }
   SparseChaosOptions options;
   for (const KeySetting& setting : scenario.settings) {
+    if (says_what_all_do(setting)) continue;
     if (auto done = set_key(sparse_chaos_table(), options, setting); !done.ok()) return done.error();
     if (auto done = check_drawn(scenario, setting); !done.ok()) return done.error();
   }

@@ -91,6 +91,7 @@ class Run {
   void look();
   void shake();
   // Why the run is not yet at its goal.
+  [[nodiscard]] std::uint64_t committed() { return fleet_->invariants().committed_step().value; }
   [[nodiscard]] std::optional<std::string> unfinished();
   // Starts the faults, and returns the end of the last one.
   Instant begin();
@@ -255,10 +256,21 @@ SparseChaosReport Run::run() {
   const auto over = [&] {
     return fleet_->failure() || (fleet_->timeline().now() >= last_end && !unfinished());
   };
-  while (fleet_->timeline().now() < end && !over()) {
+  std::uint64_t late = 0;  // steps committed after two thirds of the calm
+  bool longer = false;
+  while (!over()) {
+    if (fleet_->timeline().now() >= end) {
+      // Machines may be slow. A run that takes steps to the last moment, and would end in as much time again,
+      // is not stuck.
+      const std::uint64_t since = committed() - std::min(late, committed());
+      if (std::exchange(longer, true) || problem_.steps() > committed() + 3 * since) break;
+      end = end + options_.calm;
+    }
     fleet_->run_for(0.01);
     const bool before = std::exchange(abandoned, fleet_->abandoned());
     if (abandoned && !before && ++times <= fleet_->faults_injected()) end = end + Fleet::kAbandoned;
+    if (const Instant then{end.ns - options_.calm.ns / 3}; !longer && fleet_->timeline().now() < then)
+      late = committed();
   }
   judge();
   return told();
