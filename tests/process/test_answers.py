@@ -212,7 +212,7 @@ SHELLS = [shell for shell in ("sh", "bash", "dash", "zsh") if shutil.which(shell
 class Formats(Answers):
     # The printed command, and the file that it writes.
     def printed(self, message):
-        found = re.search(r"convert it: (\(set -C; .* > (\S+)\))(?: \(check|;|\n|$)", message)
+        found = re.search(r"convert it:\n *(\(set -C; exec > (.*?) && \{ .*)\n", message)
         self.assertIsNotNone(found, message)
         return found[1], self.path(shlex.split(found[2])[0])
 
@@ -265,7 +265,7 @@ class Formats(Answers):
             done = subprocess.run(command, shell=True, check=False, cwd=self.home.name, capture_output=True, text=True)
             self.assertEqual(done.returncode, 3, done.stderr)
             self.assertIn("the file is CSV", done.stderr)
-            through = re.search(r"pipe it through: (.*?) \(check", done.stderr)[1]
+            through = re.search(r"pipe it through:\n *(.*)\n *check it", done.stderr)[1]
             records = subprocess.run(f"{before} | {through}", shell=True, check=True, cwd=self.home.name, capture_output=True, text=True)
             self.assertEqual([json.loads(line) for line in records.stdout.splitlines()], wanted)
 
@@ -283,7 +283,11 @@ class Formats(Answers):
             ("semicolon.csv", '"Hello, world";a\n"foo, bar";b\n', [("Hello, world", ["a"]), ("foo, bar", ["b"])]),
             ("short.csv", "label,text\na,x\nb\n", [("x", ["a"]), ("", ["b"])]),
             ("long.csv", f"label,text\na,{long}\n", [(long, ["a"])]),
-            ("spaces.csv", 'text, label\nx, "a, b"\n', [("x", ["a", "b"])]),
+            ("spaces.csv", 'text, label\nx, "a, b"\ny, b\n', [("x", ["a", "b"]), ("y", ["b"])]),
+            ("towns.csv", 'text,label\nx,"Dallas, TX"\ny,"Austin, TX"\n', [("x", ["Dallas, TX"]), ("y", ["Austin, TX"])]),
+            ("pandas.csv", "text,tags\nit purrs,\"['cat', 'pet']\"\nit barks,[]\nx,\n", [("it purrs", ["cat", "pet"]), ("it barks", []), ("x", [])]),
+            ("lists.csv", 'text,tags\nit purrs,"[""cat"", ""pet""]"\nx,[]\n', [("it purrs", ["cat", "pet"]), ("x", [])]),
+            ("bars.txt", "text|label\nit purrs, loudly|cat\n", [("it purrs, loudly", ["cat"])]),
         ):
             with self.subTest(name=name):
                 with open(self.path(name), "w", encoding="utf-8", newline="") as file:
@@ -292,16 +296,73 @@ class Formats(Answers):
                 self.assertEqual([(r["text"], r["labels"]) for r in records], wanted)
                 self.assertIn(f"0 of {len(wanted)} rows", self.said)
 
-    # A row with too many cells is left out and counted. A file that is no UTF-8 ends with an error, and without records.
+    # A row with too many cells is left out and counted. A command that fails leaves no file, so it can be tried again.
     def test_rows_that_do_not_fit(self):
         self.write("more.csv", "text,label", "x,a", "y, z,b", "w,c,")
         self.assertEqual([r["text"] for r in self.converted(self.message("more.csv"))], ["x", "w"])
         self.assertIn("1 of 3 rows have more than 2 cells", self.said)
-        with open(self.path("latin.csv"), "wb") as file:
-            file.write(b"text,label\nx,a\n\xe9,b\n")
-        command, new = self.printed(self.message("latin.csv"))
-        done = subprocess.run(command, shell=True, check=False, cwd=self.home.name, capture_output=True)
-        self.assertEqual((done.returncode, os.path.getsize(new)), (1, 0))
+        with open(self.path("late.csv"), "wb") as file:
+            file.write(b"text,label\n" + b"x,a\n" * 20_000 + b"\xe9,b\n")
+        command, new = self.printed(self.message("late.csv"))
+        for shell in SHELLS:
+            done = subprocess.run([shell, "-c", command], check=False, cwd=self.home.name, capture_output=True, text=True)
+            self.assertEqual((done.returncode, os.path.exists(new)), (1, False), done.stderr)
+            self.assertIn("UnicodeDecodeError", done.stderr)
+
+    # Text of another encoding is named, and becomes UTF-8 text by the command.
+    def test_latin_1(self):
+        for name, content in (("latin.csv", "text,label\nx,a\ncaf\xe9,b\n"), ("first.csv", "caf\xe9,text\nb,caf\xe9 au lait\n")):
+            with open(self.path(name), "w", encoding="latin-1") as file:
+                file.write(content)
+            message = self.message(name)
+            self.assertIn("text that is not UTF-8", message)
+            command, new = self.printed(message)
+            subprocess.run(command, shell=True, check=True, cwd=self.home.name)
+            with open(new, encoding="utf-8") as file:
+                self.assertEqual(file.read(), content)
+            self.assertIn("the file is CSV", self.message(os.path.basename(new)))
+
+    # The whole line of a command can be copied: what it rests on stands on a line of its own.
+    def test_a_line_for_the_command(self):
+        self.write("w.csv", "id,text,label,day", "1,it purrs,cat,3")
+        lines = [line.strip() for line in self.message("w.csv").splitlines()]
+        self.assertTrue(lines[-2].endswith("|| ! rm -f w.jsonl; })"), lines)
+        self.assertIn("'id', 'day' are not used", lines[-1])
+
+    # A bare mark of fastText is a word.
+    def test_fasttext(self):
+        self.write("bare.ft", "__label__dog it barks at __label__ postman")
+        self.assertEqual(self.converted(self.message("bare.ft")), [{"text": "it barks at __label__ postman", "labels": ["dog"]}])
+
+    # JSON that is not an object a line becomes such lines, or the message says what elements have to be.
+    @unittest.skipIf(shutil.which("jq") is None, "there is no jq")
+    def test_json_shapes(self):
+        wanted = [{"text": "it purrs", "labels": ["cat"]}, {"text": "it barks", "labels": ["dog", "pet"]}]
+        pairs = [["it purrs", "cat"], ["it barks", ["dog", "pet"]]]
+        for i, content in enumerate((
+            json.dumps(wanted),
+            json.dumps(wanted, indent=2),
+            json.dumps(pairs),
+            json.dumps([pair[::-1] for pair in pairs]),
+            "".join(json.dumps(one, indent=2) + "\n" for one in wanted),
+            json.dumps({"version": 1, "data": wanted}),
+            json.dumps({"data": wanted}, indent=2),
+        )):  # fmt: skip
+            with self.subTest(content=content):
+                self.write(f"shape{i}.json", content)
+                self.assertEqual(self.converted(self.message(f"shape{i}.json")), wanted)
+        self.write("bad_pairs.json", json.dumps([*pairs, ["x"]]))
+        command, new = self.printed(self.message("bad_pairs.json"))
+        self.assertNotEqual(subprocess.run(command, shell=True, check=False, cwd=self.home.name, capture_output=True).returncode, 0)
+        self.assertFalse(os.path.exists(new))
+        self.write("strings.json", json.dumps(["it purrs", "it barks"]))
+        self.refused(["eval", "model", "--data", "strings.json"], "JSON array of strings", "have to be objects")
+
+    # Plain text is not taken for XMLC text, nor for records of numbered features.
+    def test_plain_text(self):
+        self.write("q.txt", "it purrs at night", "2 dogs bark")
+        for command in (["eval", "model", "--data", "q.txt"], ["train", "xmc", "data.train=q.txt", "--out", "never"]):
+            self.refused(command, "the file is plain text", '{"text": "it purrs", "labels": ["cat"]}')
 
     # A table of one column gets no command. Neither do keys without a usual name.
     def test_no_command(self):
