@@ -44,6 +44,18 @@ Result<text::FeaturizerState> count(const run::NodeHost& host, const ImportReque
                                     .progress = bar});
 }
 
+// Texts of which each word stands in too few: the file may be right, and too small for the setting.
+Error no_common_word(const ImportRequest& request, const data::ReadReport& report) {
+  return {
+      .kind = ErrorKind::kBadData,
+      .where = request.sources.front().path,
+      .what = "nothing to train on",
+      .got = fmt::format("{}, and no word that stands in {} of them", run::counted(report.records, "record"),
+                         request.text.min_df),
+      .expected = fmt::format("words that stand in text.min_df = {} records or more", request.text.min_df),
+      .fix = "set text.min_df=1, or give more records"};
+}
+
 Result<data::ReadReport> import(const run::NodeHost& host, const ImportRequest& request,
                                 const data::ImportOptions& options) {
   const RecordRow& row = format_row(request);
@@ -60,6 +72,7 @@ Result<data::ReadReport> import(const run::NodeHost& host, const ImportRequest& 
                             .progress = bar,
                             .featurizer = featurizer.has_value() ? &*featurizer : nullptr});
   if (!report.ok() || !featurizer.has_value()) return report;
+  if (featurizer->size() == 0 && request.text.min_df > 1) return no_common_word(request, *report);
   const std::string vocabulary = host::parent(request.cache_path) + "/vocabulary.json";
   auto written = write_vocabulary(host.disk, vocabulary, featurizer->state());
   return written.ok() ? report : Result<data::ReadReport>(written.error());
