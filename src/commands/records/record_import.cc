@@ -18,15 +18,15 @@ namespace {
 
 const RecordRow& format_row(const ImportRequest& request) { return row_of(request.sources.front().format); }
 
-// Options that show on the bar how far an import is, in MB and in `unit`, and end it when it is asked to
+// Options that show on the bar how far an import is, in MB and in records, and end it when it is asked to
 // stop.
 data::ImportOptions shown(const ImportRequest& request, data::ImportOptions options, run::Progress& bar,
-                          std::string_view unit) {
-  options.read.progress = [&request, &bar, unit](const data::ReadProgress& now) -> Result<void> {
+                          std::string_view noun) {
+  options.read.progress = [&request, &bar, noun](const data::ReadProgress& now) -> Result<void> {
     if (request.stop && request.stop())
       return Error{.kind = ErrorKind::kFailed, .where = "import", .what = "stopped"};
     if (bar.due()) {
-      const std::string detail = fmt::format("{} {}", run::human_count(now.records), unit);
+      const std::string detail = run::counted(now.records, noun);
       bar.update({.done = now.bytes / 1'000'000, .total = 0, .unit = "MB", .detail = detail});
     }
     return {};
@@ -38,10 +38,8 @@ data::ImportOptions shown(const ImportRequest& request, data::ImportOptions opti
 Result<text::FeaturizerState> count(const run::NodeHost& host, const ImportRequest& request,
                                     const data::ImportOptions& options) {
   run::Progress bar(host.console, host.clock, "counting words", host.verbosity);
-  return format_row(request).count({.host = host,
-                                    .request = request,
-                                    .options = shown(request, options, bar, "records"),
-                                    .progress = bar});
+  return format_row(request).count(
+      {.host = host, .request = request, .options = shown(request, options, bar, "record"), .progress = bar});
 }
 
 // Texts of which each word stands in too few: the file may be right, and too small for the setting.
@@ -68,7 +66,7 @@ Result<data::ReadReport> import(const run::NodeHost& host, const ImportRequest& 
   run::Progress bar(host.console, host.clock, "reading", host.verbosity);
   auto report = row.import({.host = host,
                             .request = request,
-                            .options = shown(request, options, bar, row.unit),
+                            .options = shown(request, options, bar, row.record),
                             .progress = bar,
                             .featurizer = featurizer.has_value() ? &*featurizer : nullptr});
   if (!report.ok() || !featurizer.has_value()) return report;
