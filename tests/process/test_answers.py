@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """No wrong answer without a word: what a user may type by mistake into eval and predict."""
 
+import glob
 import gzip
 import json
 import os
@@ -210,6 +211,28 @@ class Resume(Answers):
         self.assertEqual(self.run_here(*words[1:], "--json").json()["steps"], 3000)
         self.assertEqual(self.run_here("train", "--resume", "seed=5", "--out", "a run").status, 0)
         self.refused(["train", "--resume", "seed=6", "--out", "a run"], "has another seed", status=2)
+
+    # A run that machines have joined may have newer steps there: one process that goes on alone warns of it, also when
+    # quiet. How it goes on after a stop is a result, and said when quiet, too.
+    def test_a_run_of_machines(self):
+        keys = ["data.train=train.jsonl", "train.batch=16", "train.steps=3000", "checkpoint.every_steps=50"]
+        running = program.Running("train", "xmc", *keys, "--out", "joined", "--quiet", directory=self.home.name)
+        for _ in program.looks(program.TIMEOUT):
+            if glob.glob(self.path("joined/checkpoints/*.ckpt")):
+                break
+        running.signal(signal.SIGINT)
+        done = running.finish()
+        self.assertEqual(done.status, 130, done.err)
+        self.assertRegex(done.err, r"^stopped after step \d+; continue with: gossamer train --resume --out joined\n$")
+        lead = self.path("joined/nodes/coordinator")
+        os.makedirs(lead)
+        with open(os.path.join(lead, "lead.toml"), "w", encoding="utf-8") as file:
+            file.write('engine = "sparse"\n')
+        done = self.run_here("train", "--resume", "--out", "joined", "--quiet")
+        self.assertEqual(done.status, 0, done.err)
+        self.assertIn("warning: machines have joined this run", done.err)
+        self.assertIn("gossamer coordinator --resume --out joined", done.err)
+        self.assertNotIn("machines", self.run_here("train", "--resume", "--out", "joined").err)
 
     # Without a run there is nothing to resume.
     def test_no_run(self):

@@ -172,10 +172,22 @@ Result<std::string> find_model(const run::NodeHost& host, const std::string& dir
   return no_model(host.disk, directory);
 }
 
+Error model_error(const run::NodeHost& host, const std::string& directory, Error error) {
+  const run::RunPaths paths(directory);
+  if (error.kind != ErrorKind::kBadData) return error;
+  for (const std::string& path : {paths.config(), paths.summary(), paths.model()}) {
+    const auto there = host.disk.exists(path);
+    if (!there.ok() || !*there) return error;
+  }
+  error.fix = "write the model again: " + run::resume_command(host.disk, directory);
+  return error;
+}
+
 Result<sparse_engine::Model> open_model(const run::NodeHost& host, const std::string& directory) {
   const auto path = find_model(host, directory);
   if (!path.ok()) return path.error();
-  return sparse_engine::load_model(host.disk, *path);
+  auto model = sparse_engine::load_model(host.disk, *path);
+  return model.ok() ? std::move(model) : model_error(host, directory, model.error());
 }
 
 std::unique_ptr<PredictSession> PredictSession::create(
