@@ -26,6 +26,13 @@ sparse::NetworkPart everything(const FleetShape& shape) {
   return part;
 }
 
+// The first row that a step has changed. Requires one.
+std::size_t first_changed(const sparse::PieceRows& rows) {
+  std::size_t row = 0;
+  while (rows.last_step(row) == 0) ++row;
+  return row;
+}
+
 // A member that holds everything and learns, and one that keeps copies of some pieces.
 class VaultTest : public ::testing::Test {
  protected:
@@ -198,8 +205,7 @@ TEST_F(VaultTest, ADivergedHolderSaysSo) {
   train(0, 2);
   sparse::PieceRows rows(*network_, piece_of(problem_.shape(), {0, 0}));
   std::vector<std::byte> row(rows.row_bytes());
-  std::size_t changed = 0;
-  while (rows.last_step(changed) == 0) ++changed;
+  const std::size_t changed = first_changed(rows);
   rows.save(changed, row);
   const float huge = 2 * kMostWeight;
   std::memcpy(row.data(), &huge, sizeof(huge));
@@ -218,8 +224,7 @@ TEST_F(VaultTest, FirstMomentsHaveABound) {
   train(0, 2);
   sparse::PieceRows rows(*network_, piece_of(problem_.shape(), {0, 0}));
   std::vector<std::byte> row(rows.row_bytes());
-  std::size_t changed = 0;
-  while (rows.last_step(changed) == 0) ++changed;
+  const std::size_t changed = first_changed(rows);
   rows.save(changed, row);
   constexpr std::size_t kColumns = 16;
   constexpr std::uint16_t kBeyond = 0x7bc0;  // 1.5 * kMostMoment
@@ -248,8 +253,7 @@ TEST_F(VaultTest, LooksAtCopies) {
     std::vector<std::byte> bytes(kept.begin(), kept.end());
     const sparse::NetworkPiece piece = piece_of(problem_.shape(), id);
     const sparse::PieceRows rows(*network_, piece);
-    std::size_t changed = 0;
-    while (rows.last_step(changed) == 0) ++changed;
+    const std::size_t changed = first_changed(rows);
     if (weight != 0) std::memcpy(bytes.data() + changed * rows.row_bytes(), &weight, sizeof(weight));
     return fault_of(job, {Slice::copy_of(bytes)}, piece, StepNumber(2));
   };
