@@ -12,11 +12,17 @@
 #include <optional>
 #include <system_error>
 
+#include "base/shell_word.h"
 #include "host/posix/environment.h"
+#include "node/questions.h"
+#include "run/resume_command.h"
+#include "run/run_directory.h"
 
 namespace gossamer::cli {
 namespace {
 
+// How long a look waits whether anything answers at an address.
+constexpr Duration kProbe{5'000'000'000};
 constexpr std::int64_t kMostSeconds = std::int64_t{10} * 365 * 24 * 3600;
 
 Error wrong(std::string_view text, std::string_view flag, std::string expected) {
@@ -183,7 +189,35 @@ Result<node::Target> find_target(Context& context, const TargetFlags& flags) {
   node::AskPlace place{
       .state = *state, .target = flags.target, .token = std::nullopt, .directory = flags.directory};
   if (!flags.token.empty()) place.token = flags.token;
-  return node::find_target(context.disk, place);
+  auto found = node::find_target(context.disk, place);
+  const auto at = host::parse_endpoint(flags.target);
+  if (found.ok() || !at.ok()) return found;
+  const auto answers = node::expect_answer(*at, kProbe);
+  return answers.ok() ? found : answers.error();
+}
+
+Error not_answered(Context& context, const TargetFlags& flags, const node::Target& target, Error error) {
+  if (error.kind != ErrorKind::kFailed || !target.listens ||
+      node::expect_answer(*target.listens, kProbe).ok())
+    return error;
+  std::string run = flags.target;
+  while (run.size() > 1 && run.ends_with('/')) run.pop_back();
+  const std::string own = node::lead_directory("");
+  if (run.ends_with(own)) run.resize(run.size() - own.size());
+  const auto finished = context.disk.exists(run::RunPaths(run).summary());
+  if (finished.ok() && *finished) {
+    error.fix = "nothing is left to ask: its figures are in " + run::RunPaths(run).summary();
+    error.what = "the run is finished, and no coordinator runs for it";
+  } else {
+    const bool trains = node::coordinator_directory(context.disk, run) != run;
+    error.fix = "continue with: " + (trains ? run::resume_command(context.disk, run)
+                                            : "gossamer coordinator --resume --out " + shell_word(run));
+    error.what = "no coordinator runs for this run";
+  }
+  error.where = run;
+  error.got = "nothing answers at " + host::to_string(*target.listens);
+  error.expected = "a process that leads it";
+  return error;
 }
 
 }  // namespace gossamer::cli

@@ -61,6 +61,10 @@ struct TargetFlags {
 };
 void add_target(Parser& parser, TargetFlags& flags);
 void add_directory_and_token(Parser& parser, TargetFlags& flags);
+// An error of one that it found says so where nothing answers there, and for a run's directory how its
+// coordinator is started again. kFailed where nothing answers at a HOST:PORT of which nothing is known here.
 [[nodiscard]] Result<node::Target> find_target(Context& context, const TargetFlags& flags);
+[[nodiscard]] Error not_answered(Context& context, const TargetFlags& flags, const node::Target& target,
+                                 Error error);
 
 }  // namespace gossamer::cli

@@ -256,7 +256,8 @@ Result<ExitStatus> lead_training(Context& context, const CoordinatorFlags& flags
                                         [&context](const host::Endpoint& at, const std::string& token) {
                                           return print_join_line(context, at, token);
                                         }},
-      .resume_command = resume_command(flags)};
+      .resume_command = resume_command(flags),
+      .model_patience = commands::kModelPatience};
   const auto result = commands::run_training((*machine).host(), chosen->engine, request);
   if (!result.ok()) return result.error();
   if (result->stopped) return signals.stop_requested() ? 128 + signals.signal_number() : 0;

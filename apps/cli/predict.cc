@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "apps/cli/answering.h"
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
@@ -81,7 +83,40 @@ Result<void> answer_stdin(Context& context, commands::QuerySession& session, Fil
   }
 }
 
+// Warns of queries whose answers may not be what the user meant.
+void remark(const run::NodeHost& host, const commands::QuerySession& session) {
+  if (const std::uint64_t nothing = session.nothing_known(); nothing > 0) {
+    host.warn(
+        nothing == 1
+            ? std::string("1 query was blank, or the model knows none of its words or features; its answer "
+                          "has \"nothing_known\"")
+            : fmt::format("{} queries were blank, or the model knows none of their words or features; their "
+                          "answers have \"nothing_known\"",
+                          run::human_count(nothing)));
+  }
+  const commands::IgnoredKeys keys = session.ignored_keys();
+  if (keys.queries == 0) return;
+  host.warn(
+      fmt::format("{} had keys that nothing looks at, such as '{}'; the answers name them in "
+                  "\"ignored_keys\"",
+                  run::counted(keys.queries, "query"), visible(keys.first)));
+}
+
+// "-" alone stands for standard input, as it does elsewhere.
+Result<bool> reads_stdin(const std::vector<std::string>& queries) {
+  const bool dash = std::ranges::find(queries, "-") != queries.end();
+  if (!dash || queries.size() == 1) return dash || queries.empty();
+  return Error{.kind = ErrorKind::kUsage,
+               .where = "TEXT",
+               .what = "standard input is asked beside other queries",
+               .got = fmt::format("'-' and {} more", queries.size() - 1),
+               .expected = "'-' alone, or queries",
+               .fix = "leave '-' out, or give all queries as lines of standard input"};
+}
+
 Result<ExitStatus> predict(Context& context, const PredictFlags& flags) {
+  const auto lines = reads_stdin(flags.queries);
+  if (!lines.ok()) return lines.error();
   auto top = parse_count(flags.answer.top, {.flag = "--top", .min = 1, .max = 10'000});
   if (!top.ok()) return top.error();
   const auto model = model_to_open(context, flags.answer, *top, {});
@@ -91,24 +126,14 @@ Result<ExitStatus> predict(Context& context, const PredictFlags& flags) {
   const run::NodeHost host = (*machine).host();
   auto answering = open_answering(context, host, &commands::EngineEntry::predict, *model);
   if (!answering.ok()) return answering.error();
-  // "-" alone stands for standard input, as it does elsewhere.
-  const bool lines = flags.queries.empty() || (flags.queries.size() == 1 && flags.queries.front() == "-");
-  if (lines && context.console.terminal() && ::isatty(STDIN_FILENO) != 0) {
+  if (*lines && context.console.terminal() && ::isatty(STDIN_FILENO) != 0) {
     host.say("one query a line; Ctrl-D ends");
   }
   FileRemarks remarks(context, host);
   for (const std::string& query : flags.queries) remarks.look_at(query);
-  const auto done = lines ? answer_stdin(context, **answering, remarks)
-                          : answer_arguments(context, **answering, flags.queries);
-  if (const std::uint64_t nothing = (*answering)->nothing_known(); nothing > 0) {
-    host.warn(
-        nothing == 1
-            ? std::string("1 query was blank, or the model knows none of its words or features; its answer "
-                          "has \"nothing_known\"")
-            : fmt::format("{} queries were blank, or the model knows none of their words or features; their "
-                          "answers have \"nothing_known\"",
-                          run::human_count(nothing)));
-  }
+  const auto done = *lines ? answer_stdin(context, **answering, remarks)
+                           : answer_arguments(context, **answering, flags.queries);
+  remark(host, **answering);
   if (!done.ok()) return done.error();
   return 0;
 }
@@ -132,27 +157,30 @@ Result<ExitStatus> run_predict(Context& context, const Command& self,
 }  // namespace
 
 Command predict_command() {
-  return {.name = "predict",
-          .help = "answers queries with the best labels, one JSON line each",
-          .example =
-              "A query is a text for models of text, 'ITEM ITEM ...' for models of sessions, words for those "
-              "of plain\n"
-              "text, 'INDEX:VALUE "
-              "...' for\n"
-              "models of numbered features, or a JSON object {\"text\": ...}, {\"features\": [[INDEX, "
-              "VALUE], ...]} or\n"
-              "{\"features\": {\"NAME\": VALUE, ...}}, as in the training records.\n"
-              "\"probability\" says how likely a label is right; --threshold 0.5 leaves out labels that are "
-              "more likely "
-              "wrong.\n"
-              "Each line has an answer, a blank one too. \"unknown_features\" counts what the model does not "
-              "know "
-              "of a query;\n"
-              "\"nothing_known\" says that nothing of it is known.\n\n"
-              "Example:\n  gossamer predict runs/dictionary \"the meat of a deer\" --top 3\n"
-              "  gossamer predict runs/shop \"shoes socks laces\"\n"
-              "  tail -n +2 test.txt | gossamer predict runs/first > answers.jsonl",
-          .run = run_predict};
+  return {
+      .name = "predict",
+      .help = "answers queries with the best labels, one JSON line each",
+      .example =
+          "A query is a text for models of text, 'ITEM ITEM ...' for models of sessions, words for those "
+          "of plain\n"
+          "text, 'INDEX:VALUE "
+          "...' for\n"
+          "models of numbered features, or a JSON object {\"text\": ...}, {\"features\": [[INDEX, "
+          "VALUE], ...]} or\n"
+          "{\"features\": {\"NAME\": VALUE, ...}}, as in the training records.\n"
+          "\"probability\" says how likely a label is right; --threshold 0.5 leaves out labels that are "
+          "more likely "
+          "wrong.\n"
+          "Each line has an answer, a blank one too. \"unknown_features\" counts what the model does not "
+          "know "
+          "of a query;\n"
+          "\"nothing_known\" says that nothing of it is known. A query has no \"context\": it and other "
+          "keys are not\n"
+          "looked at, and \"ignored_keys\" names them. \"labels\" may stand there, as in test records.\n\n"
+          "Example:\n  gossamer predict runs/dictionary \"the meat of a deer\" --top 3\n"
+          "  gossamer predict runs/shop \"shoes socks laces\"\n"
+          "  tail -n +2 test.txt | gossamer predict runs/first > answers.jsonl",
+      .run = run_predict};
 }
 
 }  // namespace gossamer::cli

@@ -108,6 +108,17 @@ int run_group(Context& context, std::span<const Command> commands, std::span<con
   return finish(context, first, unknown_second_word(first, words, arguments.subspan(1)));
 }
 
+// The lines of a fix, for a command stands on a line of its own. Names within have no line ends: they are
+// quoted, or words of a shell.
+std::string visible_lines(std::string_view text) {
+  std::string out;
+  for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
+    out += visible(text.substr(0, end)) + "\n  ";
+    text.remove_prefix(end + 1);
+  }
+  return out + visible(text);
+}
+
 }  // namespace
 
 std::string render(const Error& error, std::string_view command) {
@@ -115,11 +126,11 @@ std::string render(const Error& error, std::string_view command) {
   if (!error.where.empty()) text += visible(error.where) + ": ";
   text += visible(error.what) + "\n";
   const auto part = [&](std::string_view name, const std::string& value) {
-    if (!value.empty()) text += fmt::format("  {:<9} {}\n", name, visible(value));
+    if (!value.empty()) text += fmt::format("  {:<9} {}\n", name, value);
   };
-  part("got", error.got);
-  part("expected", error.expected);
-  part("to do", error.fix);
+  part("got", visible(error.got));
+  part("expected", visible(error.expected));
+  part("to do", visible_lines(error.fix));
   return text;
 }
 

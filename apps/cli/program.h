@@ -27,6 +27,7 @@ namespace gossamer::cli {
 //     got       'x:1'
 //     expected  INDEX:VALUE
 //     to do     mend the line
+// A fix may have further lines, such as a command to be copied.
 [[nodiscard]] std::string render(const Error& error, std::string_view command);
 
 }  // namespace gossamer::cli

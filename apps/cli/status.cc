@@ -83,7 +83,7 @@ Result<ExitStatus> run_status(Context& context, const Command& self, std::span<c
   const run::NodeHost host = (*machine).host();
   if (flags.watch) return watch(context, flags, host, *target);
   const auto status = node::ask_status(host, target->at, target->asker);
-  if (!status.ok()) return status.error();
+  if (!status.ok()) return not_answered(context, flags.target, *target, status.error());
   if (auto shown = show(context, flags, *status); !shown.ok()) return shown.error();
   return 0;
 }
@@ -100,6 +100,7 @@ Result<ExitStatus> run_stop(Context& context, const Command& self, std::span<con
   const auto target = find_target(context, flags.target);
   if (!target.ok()) {
     Error error = target.error();
+    if (error.kind == ErrorKind::kFailed) return error;  // nothing answers there
     error.expected = "the run's directory, or HOST:PORT with --dir DIR";
     error.fix = "run this on the coordinator's machine: tokens and nodes' credentials end no run";
     return error;
@@ -109,7 +110,7 @@ Result<ExitStatus> run_stop(Context& context, const Command& self, std::span<con
   auto machine = Machine::create(context, own);
   if (!machine.ok()) return machine.error();
   if (auto stopped = node::ask_stop((*machine).host(), target->at, target->asker); !stopped.ok())
-    return stopped.error();
+    return not_answered(context, flags.target, *target, stopped.error());
   context.output.line("the run ends: members save what they have and leave, then the coordinator");
   return 0;
 }

@@ -23,15 +23,11 @@
 #include "host/posix/signals.h"
 #include "node/places.h"
 #include "run/lead_file.h"
+#include "run/resume_command.h"
 #include "run/run_directory.h"
 
 namespace gossamer::cli {
 namespace {
-
-// Whether a word is a key=value, and no CONFIG.
-bool is_key_word(const std::string& word) {
-  return word.find('=') != std::string::npos && word.find('/') > word.find('=');
-}
 
 struct TrainFlags {
   CommonFlags common;
@@ -106,7 +102,7 @@ Result<commands::ChosenConfig> chosen_config(Context& context, const TrainFlags&
                                   .overrides = flags.overrides,
                                   .skip_bad = flags.skip_bad,
                                   .engines = flags.keys};
-  const bool key = is_key_word(flags.config);
+  const bool key = commands::is_key_word(flags.config);
   if (flags.keys || !flags.resume || !(flags.config.empty() || key))
     return commands::choose_config(context.disk, context.engines, written);
   if (key) written.overrides.insert(written.overrides.begin(), std::exchange(written.config, ""));
@@ -115,7 +111,7 @@ Result<commands::ChosenConfig> chosen_config(Context& context, const TrainFlags&
 
 // The nodes that the run in DIR had, where neither CONFIG nor --nodes says how it is to go on.
 Result<std::size_t> nodes_before(Context& context, const TrainFlags& flags) {
-  const bool as_before = flags.resume && (flags.config.empty() || is_key_word(flags.config));
+  const bool as_before = flags.resume && (flags.config.empty() || commands::is_key_word(flags.config));
   if (!as_before) return std::size_t{0};
   const auto file = run::read_lead_file(context.disk, node::lead_directory(flags.out));
   if (!file.ok()) return file.error();
@@ -144,6 +140,20 @@ void tell_unused(const run::NodeHost& host, const std::vector<settings::KeySetti
     if (setting.name.starts_with("cluster."))
       host.warn(fmt::format("{} is not looked at without --nodes", setting.name));
   }
+}
+
+// Machines that have joined a run have what they did since its last checkpoint.
+void tell_machines(Context& context, const run::NodeHost& host, const TrainFlags& flags) {
+  const run::RunPaths paths(flags.out);
+  const auto file = run::read_lead_file(context.disk, paths.lead());
+  const auto finished = context.disk.exists(paths.summary());
+  if (!flags.resume || !file.ok() || file->engine.empty() || file->nodes > 0) return;
+  const auto ended = context.disk.exists(paths.root + "/nodes/ended");  // all have brought what they had
+  if ((finished.ok() && *finished) || (ended.ok() && *ended)) return;
+  host.warn(
+      fmt::format("machines have joined this run, and may have steps that no checkpoint here has; to go on "
+                  "with them: {}",
+                  run::resume_command(context.disk, flags.out)));
 }
 
 Result<ExitStatus> train(Context& context, const TrainFlags& flags, const commands::ChosenConfig& chosen) {
@@ -176,9 +186,11 @@ Result<ExitStatus> train(Context& context, const TrainFlags& flags, const comman
                                .config = chosen.values,
                                .settings = chosen.settings,
                                .stop_requested = stop,
-                               .resume_command = resume_command(flags, nodes)};
+                               .resume_command = resume_command(flags, nodes),
+                               .model_patience = commands::kModelPatience};
   if (nodes == 0) {
     tell_unused(host, request.settings);
+    tell_machines(context, host, flags);
   } else {
     request.lead = lead_of(nodes, host);
     request.directory = absolute_path(flags.out);  // nodes need it
@@ -215,7 +227,7 @@ Result<ExitStatus> run_train(Context& context, const Command& self, std::span<co
     return 0;
   }
   // Without CONFIG the values are not those of the run.
-  const bool whole = !flags.config.empty() && !is_key_word(flags.config);
+  const bool whole = !flags.config.empty() && !commands::is_key_word(flags.config);
   if (auto done = whole ? chosen->engine.check(chosen->values) : Result<void>(); !done.ok())
     return done.error();
   if (flags.out.empty()) return missing("--out", "the directory of the run", "add --out runs/NAME");

@@ -217,7 +217,7 @@ Result<Target> find_target(host::Disk& disk, const AskPlace& place) {
     const auto address = load_address(disk, run);
     if (!address.ok()) return address.error();
     if (asker.directory.empty()) asker.directory = run;
-    return Target{.at = address->coordinator, .asker = std::move(asker)};
+    return Target{.at = address->coordinator, .asker = std::move(asker), .listens = address->control};
   }
   const auto at = host::parse_endpoint(place.target);
   if (!at.ok()) {

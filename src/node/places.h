@@ -95,6 +95,8 @@ struct AskPlace {
 struct Target {
   host::Endpoint at;
   Asker asker;
+  // Where the coordinator of that run directory listens; nothing unless `target` is one.
+  std::optional<host::Endpoint> listens = std::nullopt;
 };
 [[nodiscard]] Result<Target> find_target(host::Disk& disk, const AskPlace& place);
 

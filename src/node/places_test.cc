@@ -85,6 +85,15 @@ TEST(Places, WhoIsMeant) {
   EXPECT_EQ(found("no/directory"), "none: no/directory");
   make_place(disk, "/run", {.coordinator = kHere, .control = kHere, .bulk = kHere});
   EXPECT_EQ(found("/run"), "/run");
+  // Only in its coordinator's directory is it known where a run listens.
+  const auto listens = [&](const std::string& target) {
+    const auto answer =
+        find_target(disk, {.state = "/state", .target = target, .token = std::nullopt, .directory = {}});
+    return answer.ok() && answer->listens == kHere;
+  };
+  EXPECT_TRUE(listens("/run"));
+  make_place(disk, "/node", {.coordinator = kHere});
+  EXPECT_FALSE(listens("/node"));
   EXPECT_EQ(found("10.0.0.1:7070"), "none: 10.0.0.1:7070");
   ASSERT_TRUE(note_coordinator(disk, "/state", 7070, "/run").ok());
   EXPECT_EQ(found("10.0.0.1:7070"), "/run");

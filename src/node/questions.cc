@@ -4,6 +4,7 @@
 #include <gossamer/admission.pb.h>
 
 #include <utility>
+#include <variant>
 
 #include "base/hex.h"
 #include "base/node_name.h"
@@ -62,6 +63,12 @@ Result<void> expect_run(const host::Endpoint& at, const std::string& authority, 
   if (!fingerprint.ok()) return fingerprint.error();
   const auto served = host::fetch_authority(at, *fingerprint, timeout);
   return served.ok() ? Result<void>() : served.error();
+}
+
+Result<void> expect_answer(const host::Endpoint& at, Duration timeout) {
+  const auto served = host::fetch_certificates(at, timeout);
+  if (const auto* const failure = std::get_if<host::ContactFailure>(&served)) return failure->error;
+  return {};
 }
 
 Result<std::string> make_token(const run::NodeHost& host, const std::string& directory,

@@ -39,6 +39,9 @@ struct NewToken {
 [[nodiscard]] Result<void> expect_run(const host::Endpoint& at, const std::string& authority,
                                       Duration timeout);
 
+// Looks whether a server of ours answers there, of whatever run. kFailed if none does.
+[[nodiscard]] Result<void> expect_answer(const host::Endpoint& at, Duration timeout);
+
 // How a user proves the right to ask: with a token, or with the credentials in a run directory.
 struct Asker {
   std::optional<std::string> token = std::nullopt;

@@ -73,6 +73,20 @@ Result<void> check_same(const Values& old, const std::vector<KeySetting>& writte
   return {};
 }
 
+// Whether these are the names in the directory of a run that was begun.
+bool are_of_a_run(const std::vector<std::string>& names) {
+  const auto has = [&](std::string_view name) { return std::ranges::find(names, name) != names.end(); };
+  return has("checkpoints") && has("events.jsonl");
+}
+
+Error lost_config(const std::string& directory) {
+  Error error = usage(directory, "this run has lost its run.toml, without which it cannot go on");
+  error.got = "other files of a run";
+  error.expected = "run.toml as the run has written it";
+  error.fix = "restore it from a copy, or give another --out";
+  return error;
+}
+
 Error not_empty(const std::string& directory, bool is_run) {
   Error error = usage(directory, "the directory for the run is not empty");
   error.got = is_run ? "an earlier run" : "files of something else";
@@ -123,6 +137,7 @@ Result<RunDirectory> RunDirectory::open(host::Disk& disk, const OpenRun& wanted)
     if (!names.ok()) return names.error();
     run.fresh_ = std::ranges::all_of(*names, is_trace);
     const bool is_run = std::ranges::find(*names, "run.toml") != names->end();
+    if (!is_run && are_of_a_run(*names)) return lost_config(directory);
     if (!run.fresh_ && (wanted.resume == Continue::kNo || !is_run)) return not_empty(directory, is_run);
   } else {
     run.fresh_ = true;

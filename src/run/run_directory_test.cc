@@ -112,6 +112,20 @@ TEST(RunDirectory, RefusesWhatIsNotEmpty) {
   EXPECT_THAT(again.error().fix, HasSubstr("--resume"));
 }
 
+// Claim: a run that has lost its run.toml is named as one, and stays as it is.
+TEST(RunDirectory, NamesARunWithoutItsConfig) {
+  host::SimDisk disk;
+  ASSERT_TRUE(disk.make_directories("runs/x/checkpoints").ok());
+  ASSERT_TRUE(host::replace_file(disk, "runs/x/events.jsonl", std::string_view("{}")).ok());
+  for (const Continue resume : {Continue::kNo, Continue::kResume}) {
+    const auto run = open(disk, resume);
+    ASSERT_FALSE(run.ok());
+    EXPECT_THAT(run.error().what, HasSubstr("this run has lost its run.toml"));
+    EXPECT_THAT(run.error().fix, HasSubstr("restore it"));
+  }
+  EXPECT_EQ(*disk.list("runs/x"), (std::vector<std::string>{"checkpoints", "events.jsonl"}));
+}
+
 // A resumed run has the old run's config. A setting that agrees or says auto is fine. The
 // error for another names the key.
 TEST(RunDirectory, ResumeComparesKeys) {

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """No wrong answer without a word: what a user may type by mistake into eval and predict."""
 
+import glob
+import gzip
 import json
 import os
 import re
@@ -8,50 +10,10 @@ import shlex
 import shutil
 import signal
 import subprocess
-import tempfile
 import unittest
 
 import program
-
-KINDS = ["boots", "kettle", "tent", "lamp"]
-
-
-def write_titles(path, records, key="labels"):
-    with open(path, "w", encoding="utf-8") as file:
-        for i in range(records):
-            kind = KINDS[i % len(KINDS)]
-            file.write(json.dumps({"text": f"{kind} number{i % 7} {KINDS[i % 3]}", key: [kind]}) + "\n")
-
-
-class Answers(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.home = tempfile.TemporaryDirectory()
-        write_titles(cls.path("train.jsonl"), 80)
-        done = program.run("train", "xmc", "data.train=train.jsonl", "train.steps=20", "predict.held_out=16", "--out", "model", cwd=cls.home.name)
-        assert done.status == 0, done.err
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.home.cleanup()
-
-    @classmethod
-    def path(cls, name):
-        return os.path.join(cls.home.name, name)
-
-    def write(self, name, *lines):
-        with open(self.path(name), "w", encoding="utf-8") as file:
-            file.writelines(line + "\n" for line in lines)
-        return name
-
-    def run_here(self, *arguments, **more):
-        return program.run(*arguments, cwd=self.home.name, **more)
-
-    def refused(self, arguments, *parts, status=3):
-        done = self.run_here(*arguments)
-        self.assertEqual((done.status, done.out), (status, ""), done.err)
-        for part in (*parts, "to do"):
-            self.assertIn(part, done.err)
+from answers import Answers, write_titles
 
 
 class Eval(Answers):
@@ -195,6 +157,22 @@ class Predict(Answers):
                     self.assertIn(b"UTF-16", done.stderr)
                     self.assertIn(b"iconv -f utf-16", done.stderr)
 
+    # Keys of a query that nothing looks at are named, in the answer and on standard error.
+    def test_ignored_keys(self):
+        done = self.run_here("predict", "model", '{"text": "boots", "context": "tent"}', '{"text": "boots", "contxt": "tent"}', '{"text": "boots", "labels": []}')
+        self.assertEqual([line.get("ignored_keys") for line in done.json_lines()], [["context"], ["contxt"], None])
+        self.assertIn("warning: 2 queries had keys that nothing looks at, such as 'context'", done.err)
+
+    # "-" beside queries is neither a query nor standard input.
+    def test_dash_beside_queries(self):
+        self.refused(["predict", "model", "boots", "-"], "'-' and 1 more", status=2)
+
+    # Packed queries are named with what unpacks them.
+    def test_packed_queries(self):
+        done = subprocess.run([program.GOSSAMER, "predict", self.path("model")], input=gzip.compress(b"boots\ntent\n"), capture_output=True, check=False)
+        self.assertEqual((done.returncode, done.stdout), (3, b""), done.stderr)
+        self.assertIn(b"gzip -dc FILE | gossamer predict DIR", done.stderr)
+
     # One query is not several.
     def test_one_query(self):
         self.assertIn("1 query was blank", self.run_here("predict", "model", "--quiet", stdin="\n").err)
@@ -204,198 +182,6 @@ class Predict(Answers):
         done = self.run_here("predict", "model", stdin='[{"text": "boots"}]\n')
         self.assertEqual((done.status, done.out), (3, ""))
         self.assertIn("jq -c '.[]'", done.err)
-
-
-SHELLS = [shell for shell in ("sh", "bash", "dash", "zsh") if shutil.which(shell)]
-
-
-class Formats(Answers):
-    # The printed command, and the file that it writes.
-    def printed(self, message):
-        found = re.search(r"convert it: (\(set -C; .* > (\S+)\))(?: \(check|;|\n|$)", message)
-        self.assertIsNotNone(found, message)
-        return found[1], self.path(shlex.split(found[2])[0])
-
-    # The records that the command in the message makes, by a shell.
-    def converted(self, message, shell="sh"):
-        command, new = self.printed(message)
-        self.said = subprocess.run([shell, "-c", command], check=True, cwd=self.home.name, capture_output=True, text=True).stderr
-        with open(new, encoding="utf-8") as file:
-            records = [json.loads(line) for line in file if line.strip()]
-        os.unlink(new)
-        return records
-
-    def message(self, name):
-        done = self.run_here("eval", "model", "--data", name)
-        self.assertEqual(done.status, 3, done.err)
-        return done.err
-
-    # Formats that are not read are named, and the command in the message makes records of them.
-    def test_tables(self):
-        self.write("a.csv", "id,title,tags", *[f'{i},"{k}, small",{k}' for i, k in enumerate(KINDS * 10)])
-        self.write("b.tsv", "title\ttags", *[f"{k} small\t{k}" for k in KINDS * 10])
-        self.write("c.ft", "", *[f"__label__{k} {k} small\n" for k in KINDS * 10])
-        self.write("d.json", json.dumps([{"text": k, "labels": [k]} for k in KINDS * 10]))
-        for name, format_name in (("a.csv", "CSV"), ("b.tsv", "TSV"), ("c.ft", "fastText"), ("d.json", "JSON array")):
-            with self.subTest(name=name):
-                for command in (["train", "xmc", f"data.train={name}", "--out", "never"],
-                                ["train", "xmc", "data.train=train.jsonl", f"data.test={name}", "--out", "never"],
-                                ["data", "import", "jsonl", name, "--out", "never"],
-                                ["eval", "model", "--data", name]):  # fmt: skip
-                    self.refused(command, format_name, name)
-                convert, new = self.printed(self.message(name))
-                if "jq" in convert and shutil.which("jq") is None:
-                    continue
-                subprocess.run(convert, shell=True, check=True, cwd=self.home.name, capture_output=True)
-                with open(new, encoding="utf-8") as file:
-                    self.assertEqual(len([line for line in file if line.strip()]), 40)
-                done = self.run_here("train", "xmc", f"data.train={new}", "train.steps=5", "--out", "from-" + format_name)
-                self.assertEqual(done.status, 0, done.err)
-                answer = self.run_here("predict", "from-" + format_name, "kettle", "--top", "1").json()
-                self.assertIn(answer["labels"][0]["name"], KINDS)
-        self.assertFalse(os.path.exists(self.path("never")))
-
-    # The format that comes through a pipe is named too, and the printed filter makes records of it, also of a packed file.
-    def test_other_formats_through_pipes(self):
-        self.write("p.csv", "title,tags", *[f"{k} small,{k}" for k in KINDS])
-        wanted = [{"text": f"{k} small", "labels": [k]} for k in KINDS]
-        for more, before in (("data import jsonl - --out never", "cat p.csv"), ("eval model --data -", "cat p.csv"),
-                             ("eval model --data -", "gzip -c p.csv")):  # fmt: skip
-            command = f"{before} | {os.path.abspath(program.GOSSAMER)} {more}"
-            done = subprocess.run(command, shell=True, check=False, cwd=self.home.name, capture_output=True, text=True)
-            self.assertEqual(done.returncode, 3, done.stderr)
-            self.assertIn("the file is CSV", done.stderr)
-            through = re.search(r"pipe it through: (.*?) \(check", done.stderr)[1]
-            records = subprocess.run(f"{before} | {through}", shell=True, check=True, cwd=self.home.name, capture_output=True, text=True)
-            self.assertEqual([json.loads(line) for line in records.stdout.splitlines()], wanted)
-
-    # Printed converters lose no record of odd tables.
-    def test_odd_tables(self):
-        long = "word " * 50_000
-        for name, content, wanted in (
-            ("no_header.tsv", 'q\tfoo bar\nr\tan 8" pan\n', [("foo bar", ["q"]), ('an 8" pan', ["r"])]),
-            ("mark.csv", "\ufefftext,label\nx y,a\n", [("x y", ["a"])]),
-            ("several.csv", "it's,tags\nlong text,a|b\n", [("long text", ["a", "b"])]),
-            ("one_name.csv", "text,text,label\none,two,a\n", [("one", ["a"])]),
-            ("quote.csv", '5" pan,x\nd e f,y', [('5" pan', ["x"]), ("d e f", ["y"])]),
-            ("blank.csv", "\n \ntext,label\n\nx y,a\n", [("x y", ["a"])]),
-            ("excel.csv", "sep=;\r\ntext;label\r\nx, y;a\r\n", [("x, y", ["a"])]),
-            ("semicolon.csv", '"Hello, world";a\n"foo, bar";b\n', [("Hello, world", ["a"]), ("foo, bar", ["b"])]),
-            ("short.csv", "label,text\na,x\nb\n", [("x", ["a"]), ("", ["b"])]),
-            ("long.csv", f"label,text\na,{long}\n", [(long, ["a"])]),
-            ("spaces.csv", 'text, label\nx, "a, b"\n', [("x", ["a", "b"])]),
-        ):
-            with self.subTest(name=name):
-                with open(self.path(name), "w", encoding="utf-8", newline="") as file:
-                    file.write(content)
-                records = self.converted(self.message(name))
-                self.assertEqual([(r["text"], r["labels"]) for r in records], wanted)
-                self.assertIn(f"0 of {len(wanted)} rows", self.said)
-
-    # A row with too many cells is left out and counted. A file that is no UTF-8 ends with an error, and without records.
-    def test_rows_that_do_not_fit(self):
-        self.write("more.csv", "text,label", "x,a", "y, z,b", "w,c,")
-        self.assertEqual([r["text"] for r in self.converted(self.message("more.csv"))], ["x", "w"])
-        self.assertIn("1 of 3 rows have more than 2 cells", self.said)
-        with open(self.path("latin.csv"), "wb") as file:
-            file.write(b"text,label\nx,a\n\xe9,b\n")
-        command, new = self.printed(self.message("latin.csv"))
-        done = subprocess.run(command, shell=True, check=False, cwd=self.home.name, capture_output=True)
-        self.assertEqual((done.returncode, os.path.getsize(new)), (1, 0))
-
-    # A table of one column gets no command. Neither do keys without a usual name.
-    def test_no_command(self):
-        self.write("one.csv", '"hello, world"', '"foo, bar"')
-        self.refused(["eval", "model", "--data", "one.csv"], "CSV of one column")
-        self.write("day.jsonl", '{"text": "a", "day": 3, "shop": 4}')
-        self.refused(["eval", "model", "--data", "day.jsonl"], "'day', 'shop'")
-        for name in ("one.csv", "day.jsonl"):
-            self.assertNotIn("convert it", self.message(name))
-
-    # No printed command writes over a file, in any shell, whatever names the file has.
-    def test_overwrites_nothing(self):
-        self.write("kept.csv", "text,label", "x,a")
-        message = self.message("kept.csv")
-        command, new = self.printed(message)
-        for make in (lambda: self.write("kept.jsonl", "mine"), lambda: os.symlink("kept.csv", new), lambda: os.link(self.path("kept.csv"), new)):
-            for shell in SHELLS:
-                with self.subTest(shell=shell):
-                    make()
-                    with open(new, "rb") as file:
-                        before = file.read()
-                    self.assertNotEqual(subprocess.run([shell, "-c", command], check=False, cwd=self.home.name, capture_output=True).returncode, 0)
-                    with open(new, "rb") as file:
-                        self.assertEqual(file.read(), before)
-                    os.unlink(new)
-        for shell in SHELLS:
-            self.assertEqual(self.converted(message, shell), [{"text": "x", "labels": ["a"]}])
-
-    # What is packed is unpacked by the command.
-    def test_packed(self):
-        self.write("p1.csv", "text,label", "x,a")
-        self.write("p2.jsonl", '{"title": "x", "tags": "a"}')
-        for packer, end in (("gzip -c", "gz"), ("zstd -qc", "zst")):
-            for name, tool in (("p1.csv", "python3"), ("p2.jsonl", "jq")):
-                if shutil.which(packer.split()[0]) is None or shutil.which(tool) is None:
-                    continue
-                subprocess.run(f"{packer} {name} > {name}.{end}", shell=True, check=True, cwd=self.home.name)
-                records = self.converted(self.message(f"{name}.{end}"))
-                self.assertEqual([(r["text"], r["labels"]) for r in records], [("x", "a" if tool == "jq" else ["a"])])
-
-    # Text of another encoding becomes UTF-8 text, with a name that says so.
-    def test_utf_16(self):
-        with open(self.path("wide.csv"), "w", encoding="utf-16") as file:
-            file.write("text,label\nx,a\n")
-        command, new = self.printed(self.message("wide.csv"))
-        subprocess.run(command, shell=True, check=True, cwd=self.home.name)
-        self.assertEqual(os.path.basename(new), "wide.utf-8.csv")
-        self.assertEqual(self.converted(self.message("wide.utf-8.csv")), [{"text": "x", "labels": ["a"]}])
-
-    # Sessions and plain text take nearly every line, so what is surely another format is refused.
-    def test_lines_of_names(self):
-        self.write("a.json", '[{"text": "a", "labels": ["b"]}]')
-        self.write("t.csv", "title,tags", "a,b", "c,d")
-        for preset, kind in (("next-item", "sessions"), ("word2vec", "text")):
-            self.refused(["train", preset, "data.train=a.json", "--out", "never"], "JSON array")
-            for name, format_name in (("a.json", "JSON array"), ("t.csv", "CSV")):
-                self.refused(["data", "import", kind, name, "--out", "never"], format_name, "--as-is")
-                self.assertEqual(self.run_here("data", "import", kind, name, "--as-is", "--out", kind + name).status, 0)
-
-    # Labels by name among labels by number are refused by the import, with file and line.
-    def test_mixed_labels(self):
-        self.write("by_number.jsonl", '{"text": "a", "labels": [3]}')
-        self.refused(["data", "import", "jsonl", "train.jsonl", "by_number.jsonl", "--out", "never"], "by_number.jsonl:1", "mixes")
-
-    # Other keys are named with a command that renames them.
-    def test_other_keys(self):
-        self.write("shop.jsonl", '{"id": 3, "title": "a", "tags": ["b"]}')
-        self.refused(["train", "xmc", "data.train=shop.jsonl", "--out", "never"], 'text: .["title"], labels: (.["tags"] // [])')
-        self.write("tags.jsonl", '{"text": "a", "labels": []}', '{"text": "b", "tags": ["c"], "id": 3}')
-        if shutil.which("jq"):
-            self.assertEqual(self.converted(self.message("shop.jsonl")), [{"text": "a", "labels": ["b"]}])
-            self.assertEqual([r["labels"] for r in self.converted(self.message("tags.jsonl"))], [[], ["c"]])
-
-    # A pipe is read once. It is refused where it would be read twice, and read where once is enough.
-    def test_pipes(self):
-        command = f"cat train.jsonl | {os.path.abspath(program.GOSSAMER)}"
-        for more, status, part in (
-            ("train xmc data.train=/dev/stdin --out never", 2, "read once"),
-            ("train xmc data.train=/dev/stdin data.format=jsonl --out never", 2, "data import jsonl -"),
-            ("train xmc data.train=train.jsonl data.test=/dev/stdin --out never", 2, "a pipe"),
-            ("data import jsonl /dev/stdin --out imported", 0, ""),
-            ("eval model --data /dev/stdin --json", 0, ""),
-            ("eval model --data - --json", 0, ""),
-        ):
-            with self.subTest(more=more):
-                done = subprocess.run(f"{command} {more}", shell=True, check=False, cwd=self.home.name, capture_output=True,
-                                      text=True)  # fmt: skip
-                self.assertEqual(done.returncode, status, done.stderr)
-                self.assertIn(part, done.stderr)
-                if more.startswith("eval"):
-                    self.assertEqual(json.loads(done.stdout)["samples"], 80)
-        self.assertFalse(os.path.exists(self.path("never")))
-        with open(self.path("imported/records.jsonl"), encoding="utf-8") as file:
-            self.assertEqual(len(file.readlines()), 80)
 
 
 class Resume(Answers):
@@ -425,6 +211,28 @@ class Resume(Answers):
         self.assertEqual(self.run_here(*words[1:], "--json").json()["steps"], 3000)
         self.assertEqual(self.run_here("train", "--resume", "seed=5", "--out", "a run").status, 0)
         self.refused(["train", "--resume", "seed=6", "--out", "a run"], "has another seed", status=2)
+
+    # A run that machines have joined may have newer steps there: one process that goes on alone warns of it, also when
+    # quiet. How it goes on after a stop is a result, and said when quiet, too.
+    def test_a_run_of_machines(self):
+        keys = ["data.train=train.jsonl", "train.batch=16", "train.steps=3000", "checkpoint.every_steps=50"]
+        running = program.Running("train", "xmc", *keys, "--out", "joined", "--quiet", directory=self.home.name)
+        for _ in program.looks(program.TIMEOUT):
+            if glob.glob(self.path("joined/checkpoints/*.ckpt")):
+                break
+        running.signal(signal.SIGINT)
+        done = running.finish()
+        self.assertEqual(done.status, 130, done.err)
+        self.assertRegex(done.err, r"^stopped after step \d+; continue with: gossamer train --resume --out joined\n$")
+        lead = self.path("joined/nodes/coordinator")
+        os.makedirs(lead)
+        with open(os.path.join(lead, "lead.toml"), "w", encoding="utf-8") as file:
+            file.write('engine = "sparse"\n')
+        done = self.run_here("train", "--resume", "--out", "joined", "--quiet")
+        self.assertEqual(done.status, 0, done.err)
+        self.assertIn("warning: machines have joined this run", done.err)
+        self.assertIn("gossamer coordinator --resume --out joined", done.err)
+        self.assertNotIn("machines", self.run_here("train", "--resume", "--out", "joined").err)
 
     # Without a run there is nothing to resume.
     def test_no_run(self):

@@ -116,6 +116,11 @@ class Life(unittest.TestCase):
         away = fleet.ask("status", fleet.address)
         self.assertEqual(away.status, 1)
         self.assertIn("cannot connect", away.err)
+        for question in ("status", "stop"):
+            away = fleet.ask(question, fleet.run)
+            self.assertEqual(away.status, 1)
+            self.assertIn("no coordinator runs for this run", away.err)
+            self.assertIn(f"continue with: gossamer coordinator --resume --out {fleet.run}\n", away.err)
         fleet.lead("--resume")
         resumed = fleet.wait_for_members(2)
         self.assertEqual(incarnations(resumed), incarnations(again))
@@ -369,9 +374,7 @@ class Words(unittest.TestCase):
             (["join", "127.0.0.1:7", "--nat", "--listen", "127.0.0.1:0"], "--nat"),
             (["token", "crate", "x"], "'token create'"),
             (["token", "create", "x", "--valid", "tomorrow"], "24h"),
-            (["status", "127.0.0.1:7"], "--token"),
             (["status", "nowhere"], "HOST:PORT"),
-            (["stop", "127.0.0.1:7"], "the run's directory"),
         ):  # fmt: skip
             with self.subTest(arguments=arguments):
                 done = fleet.ask(*arguments)
@@ -418,6 +421,10 @@ class Words(unittest.TestCase):
         other = fleet.ask("coordinator", "check", "things=13", "--out", fleet.run, "--resume")
         self.assertEqual(other.status, 2)
         self.assertIn("things=12", other.err)
+        for question in ("status", "stop"):  # nothing listens there, and nothing is known of it
+            nobody = fleet.ask(question, "127.0.0.1:7")
+            self.assertEqual(nobody.status, 1)
+            self.assertIn("127.0.0.1:7: cannot connect", nobody.err)
         name = fleet.ask("join", "no.such.name.invalid:7070", "--token", fleet.token)
         self.assertEqual(name.status, 1)
         self.assertIn("cannot find the name", name.err)

@@ -232,6 +232,9 @@ class Machines(test_training.WithData):
         self.assertIn("continue with: gossamer", ended.err)
         self.assertTrue(self.has_checkpoint())
         self.assertFalse(os.path.exists(f"{self.run_directory}/model"))
+        away = program.run("status", f"{self.run_directory}/")
+        self.assertEqual(away.status, 1)
+        self.assertIn(f"continue with: gossamer coordinator --resume --out {self.run_directory}\n", away.err)
         before, address = self.token, self.address
         leader = self.lead("--resume", steps=steps, first=3)
         self.assertEqual(self.address, address)
@@ -244,6 +247,7 @@ class Machines(test_training.WithData):
                             f"train.steps={steps}", "--resume", "--out", self.run_directory)  # fmt: skip
         self.assertEqual(again.status, 0, again.err)
         self.assertIn("is finished already", again.err)
+        self.assertIn("the run is finished", program.run("status", self.run_directory).err)
 
     # A run that is stopped while the coordinator's disk is full says so and ends with status 1. Its nodes go on: they
     # keep their saved parts. Once there is room, the coordinator that comes back gets the parts, and ends the run.

@@ -237,12 +237,13 @@ class ResumeNodes(WithNodes):
         # Less than the files of a checkpoint, and more than nodes log up to the next: a failure that has no room in a log
         # is not heard of.
         program.fill_disk(f"{mount}/filler", room=64 << 10)
-        while not self.no_room():
-            running.wait_for_line("no checkpoint of step")
+        running.wait_for_line("no checkpoint of step")
+        self.wait_for("a checkpoint for which there is no room", self.no_room)
         self.assertIsNone(running.process.poll())
         kept = self.newest()
         os.remove(f"{mount}/filler")
         self.wait_for("a checkpoint again", lambda: self.newest() > kept)
+        running.wait_for_line("checkpoints are written again")
         running.signal(signal.SIGTERM)
         done = running.finish()
         self.assertEqual(done.status, 143, done.err)

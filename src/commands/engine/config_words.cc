@@ -38,6 +38,15 @@ Error unknown_preset(const EngineList& engines, const WrittenConfig& written) {
           .fix = "'gossamer train --help' describes the presets"};
 }
 
+Error config_missing(const WrittenConfig& written) {
+  return {.kind = ErrorKind::kUsage,
+          .where = {},
+          .what = "CONFIG is missing",
+          .got = fmt::format("the key {}", quote(written.config)),
+          .expected = "a preset such as xmc, or a TOML file, before all keys",
+          .fix = fmt::format("xmc {}", written.config)};
+}
+
 // The settings of a preset, a file or nothing.
 struct Base {
   const EngineEntry& engine;
@@ -83,6 +92,7 @@ Result<Base> read_base(host::Disk& disk, const EngineList& engines, const Writte
     return Base{.engine = *engine, .settings = {}, .name = config};
   const bool looks_like_path = config.find('/') != std::string::npos || config.ends_with(".toml");
   const auto there = disk.exists(config);
+  if (is_key_word(config) && (!there.ok() || !*there)) return config_missing(written);
   if (!looks_like_path && (!there.ok() || !*there)) return unknown_preset(engines, written);
   const auto text = host::read_text(disk, config, kMostConfig);
   if (!text.ok()) return text.error();
@@ -107,6 +117,13 @@ Error no_run(host::Disk& disk, const std::string& directory) {
               .expected = "the directory of a run, or a config to begin with",
               .fix = "check --out, or give CONFIG: a preset such as xmc, or a TOML file"};
   const std::string path = run::RunPaths(directory).config();
+  const auto summary = disk.exists(run::RunPaths(directory).summary());
+  const auto checkpoints = disk.exists(run::RunPaths(directory).checkpoints());
+  if ((summary.ok() && *summary) || (checkpoints.ok() && *checkpoints)) {
+    error.what = "this run has lost its run.toml, without which it cannot go on";
+    error.got = "other files of a run";
+    error.fix = "restore run.toml from a copy, or begin a new run: give CONFIG and another --out";
+  }
   const auto text = host::read_text(disk, path, kMostConfig);
   if (!text.ok()) return error;
   error.where = path;
@@ -134,6 +151,10 @@ Result<ChosenConfig> chosen(Base base, const WrittenConfig& written) {
 }
 
 }  // namespace
+
+bool is_key_word(std::string_view word) {
+  return word.find('=') != std::string_view::npos && word.find('/') > word.find('=');
+}
 
 Result<ChosenConfig> choose_config(host::Disk& disk, const EngineList& engines,
                                    const WrittenConfig& written) {

@@ -25,6 +25,9 @@ struct WrittenConfig {
   bool engines = false;  // the name of an engine is a config too: its keys as they are from the start
 };
 
+// Whether a word is a key=value, and no CONFIG.
+[[nodiscard]] bool is_key_word(std::string_view word);
+
 struct ChosenConfig {
   const EngineEntry& engine;
   // Preset or file, overrides, --skip-bad; without the key `engine`.

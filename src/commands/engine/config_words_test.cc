@@ -38,6 +38,20 @@ TEST_F(Words, PresetChoosesTheEngine) {
   EXPECT_EQ(rows(*two), "5");
 }
 
+// Claim: a key in the place of CONFIG is told from a preset with a typing error, whatever its value looks
+// like. A file of such a name is a config.
+TEST_F(Words, AKeyIsNoConfig) {
+  for (const char* word : {"data.train=x", "data.train=a/b.toml"}) {
+    const auto chosen = choose({.config = word, .overrides = {}});
+    ASSERT_FALSE(chosen.ok());
+    EXPECT_EQ(chosen.error().kind, ErrorKind::kUsage);
+    EXPECT_EQ(chosen.error().what, "CONFIG is missing");
+  }
+  EXPECT_EQ(choose({.config = "a/b=c.toml", .overrides = {}}).error().what.find("CONFIG"), std::string::npos);
+  run::testing::write(machine_.disk, "a=b.toml", "rows = 9\n");
+  EXPECT_TRUE(choose({.config = "a=b.toml", .overrides = {}}).ok());
+}
+
 // Claim: a file is read with the keys of the engine that it names. Without a config it is the first engine.
 TEST_F(Words, FileChoosesTheEngine) {
   run::testing::write(machine_.disk, "a.toml", "engine = \"second\"\nrows = 9\n");

@@ -169,6 +169,15 @@ host::HttpReply wrong_type(const std::string& type) {
                            .fix = "name the type, for example: curl -H 'Content-Type: application/json'"});
 }
 
+// Letters of other encodings would be words that no model knows.
+host::HttpReply wrong_charset(const std::string& charset) {
+  return host::http_error(415, {.where = "Content-Type",
+                                .what = "cannot read a body of this encoding",
+                                .got = fmt::format("charset={}", charset.substr(0, 40)),
+                                .expected = "UTF-8",
+                                .fix = "convert the body to UTF-8, and say charset=utf-8 or nothing"});
+}
+
 host::HttpReply reply_of(Form form, const std::vector<std::string>& answers) {
   if (form == Form::kLines) {
     std::string body;
@@ -194,6 +203,11 @@ Job begin(const host::HttpRequest& request, std::size_t default_top) {
   Job job;
   if (!known_type(request.content_type)) {
     job.reply = wrong_type(request.content_type);
+    return job;
+  }
+  if (!request.charset.empty() && request.charset != "utf-8" && request.charset != "utf8" &&
+      request.charset != "us-ascii") {
+    job.reply = wrong_charset(request.charset);
     return job;
   }
   const auto top = parse_top(request, default_top);

@@ -55,6 +55,8 @@ TEST_F(Service, SameBytesAsPredict) {
   const std::string two = predicted({"1:2"});
   EXPECT_EQ(answer({.content_type = "application/json", .body = object}).body, one);
   EXPECT_EQ(answer({.content_type = "application/json", .body = "\n \"1:2\"\n"}).body, two);
+  for (const char* charset : {"utf-8", "us-ascii"})
+    EXPECT_EQ(answer({.content_type = "text/plain", .charset = charset, .body = "1:2"}).body, two);
   const auto trimmed = [](const std::string& line) { return line.substr(0, line.size() - 1); };
   EXPECT_EQ(answer({.content_type = "application/json", .body = "[" + object + ", \"1:2\"]"}).body,
             "[" + trimmed(one) + "," + trimmed(two) + "]\n");
@@ -110,6 +112,7 @@ TEST_F(Service, Refusals) {
   } cases[] = {
       {{.content_type = "", .body = "0:1"}, 415, "Content-Type"},
       {{.content_type = "application/x-www-form-urlencoded", .body = "0:1"}, 415, "curl"},
+      {{.content_type = "text/plain", .charset = "iso-8859-1", .body = "0:1"}, 415, "charset=iso-8859-1"},
       {{.content_type = "application/json", .body = ""}, 400, "well-formed"},
       {{.content_type = "application/json", .body = "{\"features\": }"}, 400, "column 14"},
       {{.content_type = "application/json", .body = deep}, 400, "body"},

@@ -21,6 +21,12 @@ struct Query {
   std::string place;  // for messages: "stdin:3"
 };
 
+// Queries with keys that nothing looks at. Such keys may be misspelt.
+struct IgnoredKeys {
+  std::uint64_t queries = 0;
+  std::string first;  // the first such key
+};
+
 class QuerySession {
  public:
   QuerySession() = default;
@@ -38,6 +44,8 @@ class QuerySession {
                            FunctionRef<void(std::size_t query, const Result<std::string>& answer)> sink) = 0;
   // The queries so far of which the model knows nothing. Their answers are all alike.
   [[nodiscard]] virtual std::uint64_t nothing_known() const { return 0; }
+  // The queries so far with keys that change no answer.
+  [[nodiscard]] virtual IgnoredKeys ignored_keys() const { return {}; }
   // How many answers a query gets, unless it says otherwise.
   [[nodiscard]] virtual std::size_t top() const = 0;
   // Describes what is served from `directory`, as one JSON object on a line.

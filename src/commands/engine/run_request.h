@@ -13,12 +13,16 @@
 
 #include "base/function_ref.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "host/api/endpoint.h"
 #include "node/coordinator_options.h"
 #include "run/run_directory.h"
 #include "settings/key_table.h"
 
 namespace gossamer::commands {
+
+// RunRequest::model_patience of a run that people wait for.
+inline constexpr Duration kModelPatience{30'000'000'000};
 
 // Processes of this machine that do the steps.
 struct OwnNodes {
@@ -49,6 +53,8 @@ struct RunRequest {
   std::optional<LeadOptions> lead = {};  // nothing: this process does the steps
   // The command that goes on with the run after it was stopped, for people.
   std::string resume_command = "gossamer train --resume";
+  // How long a model whose files cannot be written is tried again: there may be room soon.
+  Duration model_patience = {};
 };
 
 struct TrainResult {

@@ -106,7 +106,7 @@ class Training {
   [[nodiscard]] virtual StepsCost cost() const { return {}; }
   // Whether an error of train() or save() comes again however often the run is resumed.
   [[nodiscard]] virtual bool ends_for_good(const Error&) const { return false; }
-  // Writes DIR/model.
+  // Writes DIR/model. After an error of its files it may be called again.
   [[nodiscard]] virtual Result<void> save() = 0;
   // Looks whether the model of a finished run is whole. The error says what is gone or damaged. Before
   // prepare().

@@ -172,10 +172,22 @@ Result<std::string> find_model(const run::NodeHost& host, const std::string& dir
   return no_model(host.disk, directory);
 }
 
+Error model_error(const run::NodeHost& host, const std::string& directory, Error error) {
+  const run::RunPaths paths(directory);
+  if (error.kind != ErrorKind::kBadData) return error;
+  for (const std::string& path : {paths.config(), paths.summary(), paths.model()}) {
+    const auto there = host.disk.exists(path);
+    if (!there.ok() || !*there) return error;
+  }
+  error.fix = "write the model again: " + run::resume_command(host.disk, directory);
+  return error;
+}
+
 Result<sparse_engine::Model> open_model(const run::NodeHost& host, const std::string& directory) {
   const auto path = find_model(host, directory);
   if (!path.ok()) return path.error();
-  return sparse_engine::load_model(host.disk, *path);
+  auto model = sparse_engine::load_model(host.disk, *path);
+  return model.ok() ? std::move(model) : model_error(host, directory, model.error());
 }
 
 std::unique_ptr<PredictSession> PredictSession::create(
@@ -220,12 +232,19 @@ std::string PredictSession::render(std::span<const sparse_engine::Scored> ranked
   json += ']';
   if (unknown_[query] > 0) json += fmt::format(",\"unknown_features\":{}", unknown_[query]);
   if (says_nothing(block_.rows().row(query))) json += ",\"nothing_known\":true";
+  if (!ignored_[query].empty()) {
+    const nlohmann::json keys = ignored_[query];
+    json += fmt::format(",\"ignored_keys\":{}",
+                        keys.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  }
   return json + "}";
 }
 
 Result<void> PredictSession::read(const Query& query) {
   if (auto read = parser_.add(query.text, query.place, block_); !read.ok()) return read;
   unknown_.push_back(parser_.unknown_of_last());
+  ignored_.push_back(parser_.ignored_of_last());
+  if (!ignored_.back().empty() && ++all_ignored_.queries == 1) all_ignored_.first = ignored_.back().front();
   if (says_nothing(block_.rows().row(block_.size() - 1))) ++nothing_known_;
   return {};
 }
@@ -235,6 +254,7 @@ Result<void> PredictSession::answer(std::span<const Query> queries,
   for (std::size_t first = 0; first < queries.size(); first += kPredictBlock) {
     Result<void> done;
     unknown_.clear();
+    ignored_.clear();
     for (const Query& query : queries.subspan(first, std::min(kPredictBlock, queries.size() - first))) {
       done = read(query);
       if (!done.ok()) break;
@@ -255,6 +275,7 @@ void PredictSession::answer_each(
   for (std::size_t first = 0; first < queries.size(); first += kPredictBlock) {
     readable.clear();
     unknown_.clear();
+    ignored_.clear();
     for (std::size_t i = first; i < std::min(first + kPredictBlock, queries.size()); ++i) {
       if (const auto done = read(queries[i]); !done.ok()) {
         sink(i, done.error());

@@ -75,6 +75,9 @@ struct EvaluateRequest {
 
 // The path of the model of DIR, which is a run directory or a model directory. kFailed when there is none.
 [[nodiscard]] Result<std::string> find_model(const run::NodeHost& host, const std::string& directory);
+// The error of a model that was found in DIR. Where it is damaged and DIR is its run, the run can write it
+// again, and the error says how.
+[[nodiscard]] Error model_error(const run::NodeHost& host, const std::string& directory, Error error);
 // Reads a model. kBadData when it is damaged.
 [[nodiscard]] Result<sparse_engine::Model> open_model(const run::NodeHost& host,
                                                       const std::string& directory);
@@ -100,10 +103,11 @@ class PredictSession final : public QuerySession {
 
   // The line of a query:
   //   {"labels":[{"label":NUMBER,"name":"...","score":..,"probability":..},...],"unknown_features":N,
-  //    "nothing_known":true}
+  //    "nothing_known":true,"ignored_keys":["..."]}
   // "name" is there where the model has names, "probability" where it was calibrated. "unknown_features" is
   // there when the model does not know N > 0 words, names or numbers of the query. "nothing_known" is there
-  // when nothing of the query has a weight: the labels are then those of a blank query.
+  // when nothing of the query has a weight: the labels are then those of a blank query. "ignored_keys" is
+  // there when the query has keys that nothing looks at.
   [[nodiscard]] Result<void> answer(std::span<const Query> queries,
                                     FunctionRef<void(std::string_view json)> sink) override;
   void answer_each(std::span<const Query> queries, std::size_t top,
@@ -111,6 +115,7 @@ class PredictSession final : public QuerySession {
   [[nodiscard]] const sparse_engine::Model& model() const { return model_; }
   [[nodiscard]] std::size_t top() const override { return top_; }
   [[nodiscard]] std::uint64_t nothing_known() const override { return nothing_known_; }
+  [[nodiscard]] IgnoredKeys ignored_keys() const override { return all_ignored_; }
   // Directory, task, form of the queries, sizes, and the number of labels that come back.
   [[nodiscard]] std::string describe(const std::string& directory) const override;
 
@@ -131,8 +136,10 @@ class PredictSession final : public QuerySession {
   std::optional<double> threshold_;
   std::unique_ptr<sparse_engine::Predictor> predictor_;
   QueryBlock block_;
-  std::vector<std::uint64_t> unknown_;  // unknown features of each query of the block
+  std::vector<std::uint64_t> unknown_;             // unknown features of each query of the block
+  std::vector<std::vector<std::string>> ignored_;  // keys of each query of the block
   std::uint64_t nothing_known_ = 0;
+  IgnoredKeys all_ignored_;
   sparse_engine::PredictionBlock out_;
 };
 

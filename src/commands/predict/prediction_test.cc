@@ -332,6 +332,27 @@ TEST(PredictSession, TellsProbabilities) {
   }
 }
 
+// Claim: an answer names the keys of its query that nothing looks at, and the session counts such queries.
+TEST(PredictSession, NamesIgnoredKeys) {
+  SimMachine machine;
+  auto session = PredictSession::create(machine.host(), named_model(), {.top = 3});
+  ASSERT_TRUE(session.ok());
+  const std::vector<Query> queries = {
+      {.text = R"({"features": {"feature 1": 1}})", .place = "1"},
+      {.text = R"({"features": {"feature 1": 1}, "id": 7, "b": 1})", .place = "2"},
+      {.text = R"({"features": {"feature 1": 1}, "c": 1})", .place = "3"}};
+  std::vector<nlohmann::json> lines;
+  const auto done = (*session)->answer(
+      queries, [&lines](std::string_view json) { lines.push_back(nlohmann::json::parse(json)); });
+  ASSERT_TRUE(done.ok());
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_FALSE(lines[0].contains("ignored_keys"));
+  EXPECT_EQ(lines[1]["ignored_keys"], (nlohmann::json{"id", "b"}));
+  EXPECT_EQ(lines[1]["labels"], lines[0]["labels"]);
+  EXPECT_EQ((*session)->ignored_keys().queries, 2U);
+  EXPECT_EQ((*session)->ignored_keys().first, "id");
+}
+
 // Claim: a query whose features all have the value 0 says as little as a blank one. One other value is
 // enough.
 TEST(PredictSession, ValuesOfZeroSayNothing) {

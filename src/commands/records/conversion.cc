@@ -2,6 +2,7 @@
 #include "commands/records/conversion.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 
 #include "base/printable.h"
 #include "base/shell_word.h"
+#include "commands/records/label_cells.h"
 #include "json/read_json.h"
 
 namespace gossamer::commands {
@@ -87,16 +89,6 @@ std::pair<std::size_t, std::size_t> likely_columns(const TableRows& rows, bool h
   return {*text, *best};
 }
 
-// What stands between several labels in one cell: the first of the usual ones that is seen. 0: none is.
-char label_separator(const TableRows& rows, std::size_t column, bool header) {
-  for (const char separator : {'|', ';', ','}) {
-    for (std::size_t r = header ? 1 : 0; r < rows.size(); ++r) {
-      if (column < rows[r].size() && rows[r][column].find(separator) != std::string::npos) return separator;
-    }
-  }
-  return 0;
-}
-
 // A string as JSON, Python and jq write it.
 std::string literal(std::string_view text) {
   return nlohmann::json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -107,6 +99,32 @@ std::string column_words(const TableRows& rows, std::size_t column, bool header)
   const std::string& cell = rows.front()[column];
   if (cell.empty()) return fmt::format("column {}", column + 1);
   return fmt::format("column {} ({}{})", column + 1, header ? "" : "such as ", quote(cell));
+}
+
+// The columns that a command leaves out, for people; empty where there is none.
+std::string unused_words(const TableRows& rows, bool header, std::pair<std::size_t, std::size_t> used) {
+  constexpr std::size_t kEnough = 8;
+  std::vector<std::string> names;
+  for (std::size_t c = 0; c < rows.front().size(); ++c) {
+    if (c == used.first || c == used.second) continue;
+    const std::string& name = rows.front()[c];
+    names.push_back(header && !name.empty() ? quote(name) : fmt::format("{}", c + 1));
+  }
+  if (names.empty()) return {};
+  const bool one = names.size() == 1;
+  const std::size_t more = names.size() - std::min(kEnough, names.size());
+  names.resize(names.size() - more);
+  return fmt::format("; the column{} {}{} {} not used", one ? "" : "s", fmt::join(names, ", "),
+                     more == 0 ? "" : fmt::format(" and {} more", more), one ? "is" : "are");
+}
+
+// The cells of a column below the header.
+std::vector<std::string> cells_of(const TableRows& rows, std::size_t column, bool header) {
+  std::vector<std::string> cells;
+  for (std::size_t r = header ? 1 : 0; r < rows.size(); ++r) {
+    if (column < rows[r].size()) cells.push_back(rows[r][column]);
+  }
+  return cells;
 }
 
 bool comes_through_pipe(const std::string& path) {
@@ -122,8 +140,9 @@ std::string new_name(std::string_view path, Makes makes) {
   const bool has_end = dot != std::string_view::npos && dot > 0;
   const std::string_view stem = has_end ? name.substr(0, dot) : name;
   const std::string_view end = has_end ? name.substr(dot) : "";
-  if (makes == Makes::kText) return fmt::format("{}.utf-8{}", stem, end);
-  return fmt::format("{}{}.jsonl", stem, end == ".jsonl" ? ".records" : "");
+  const std::string_view here = name.starts_with('-') ? "./" : "";  // or it would be a flag
+  if (makes == Makes::kText) return fmt::format("{}{}.utf-8{}", here, stem, end);
+  return fmt::format("{}{}{}.jsonl", here, stem, end == ".jsonl" ? ".records" : "");
 }
 
 // Splits TSV at each tab and line end. Carriage returns at the end of a line are left out.
@@ -222,13 +241,16 @@ std::string convert_words(std::string_view command, const SeenFile& file, Makes 
                                   : file.packing == data::Packing::kZstd ? "zstd -dc"
                                                                          : "";
   if (comes_through_pipe(file.path))
-    return fmt::format("pipe it through: {}{}{}", unpack, unpack.empty() ? "" : " | ", command);
+    return fmt::format("pipe it through:\n  {}{}{}", unpack, unpack.empty() ? "" : " | ", command);
   const std::string old = shell_word(file.path);
   const std::string input = unpack.empty() ? fmt::format("{} < {}", command, old)
                                            : fmt::format("{} < {} | {}", unpack, old, command);
-  // -C: the shell refuses to write over a file, whatever names it has.
-  return fmt::format("convert it: (set -C; {} > {})", input, shell_word(new_name(file.path, makes)));
+  const std::string made = shell_word(new_name(file.path, makes));
+  // -C: the shell refuses to write over a file, whatever names it has. Behind it the file is a new one.
+  return fmt::format("convert it:\n  (set -C; exec > {0} && {{ {1} || ! rm -f {0}; }})", made, input);
 }
+
+std::string check_words(std::string_view guess) { return fmt::format("\n  check it: {}", guess); }
 
 std::vector<std::vector<std::string>> table_rows(const SeenFile& file, char separator) {
   TableRows rows;
@@ -251,7 +273,7 @@ std::optional<char> table_separator(const SeenFile& file) {
   const std::string_view line = file.begin.substr(0, file.begin.find('\n'));
   std::optional<char> best;
   std::size_t most = 0;
-  for (const char separator : {'\t', ',', ';'}) {
+  for (const char separator : {'\t', ',', ';', '|'}) {
     const TableRows rows = table_rows(file, separator);
     const bool is_table = !rows.empty() && rows.front().size() > 1;
     const std::size_t fit = is_table ? fitting_rows(rows) : 0;
@@ -284,24 +306,26 @@ std::optional<std::string> convert_table(const SeenFile& file, char separator) {
   if (width < 2 || fitting_rows(rows) * 2 < rows.size()) return std::nullopt;
   const bool header = has_header(rows);
   const auto [text, labels] = likely_columns(rows, header);
-  const char between = label_separator(rows, labels, header);
-  const std::string list =
-      between == 0 ? fmt::format("[r[{}]]", labels) : fmt::format("r[{}].split(\"{}\")", labels, between);
+  const LabelCells cells = look_at_labels(cells_of(rows, labels, header));
+  if (cells.form == LabelCells::Form::kOther)
+    return fmt::format("write JSON lines; the lists in {} are of a form that no command is known for",
+                       column_words(rows, labels, header));
   std::string skip = named_separator(file.begin) ? "next(rows); " : "";
   if (header) skip += "next(rows); ";
   const std::string program = fmt::format(
-      "import csv, json, sys; csv.field_size_limit(2**31-1); "
+      "import {5}csv, json, sys; csv.field_size_limit(2**31-1); "
       "rows = (r + [\"\"] * {0} for r in {1} if \"\".join(r).strip()); {2}"
       "out = [not any(r[{0}:]) and json.dumps({{\"text\": r[{3}], \"labels\": [w.strip() for w in {4} if "
       "w.strip()]}}) for r in rows]; print(*filter(None, out), sep=\"\\n\"); "
       "print(out.count(False), \"of\", len(out), \"rows have more than {0} cells and are left out\", "
       "file=sys.stderr)",
-      width, reader(separator), skip, text, list);
-  return fmt::format("{} (check it: the text is {}, the labels are {}, {}; the first row {})",
-                     convert_words("python3 -c " + shell_word(program), file),
-                     column_words(rows, text, header), column_words(rows, labels, header),
-                     between == 0 ? "not split" : fmt::format("split at '{}'", between),
-                     header ? "names the columns" : "is taken for a record");
+      width, reader(separator), skip, text, labels_in_python(cells, labels),
+      cells.form == LabelCells::Form::kPythonList ? "ast, " : "");
+  return convert_words("python3 -c " + shell_word(program), file) +
+         check_words(fmt::format("the text is {}, the labels are {}, {}; the first row {}{}",
+                                 column_words(rows, text, header), column_words(rows, labels, header),
+                                 describe(cells), header ? "names the columns" : "is taken for a record",
+                                 unused_words(rows, header, {text, labels})));
 }
 
 std::optional<std::string> rename_keys(std::string_view line, const SeenFile& file) {
@@ -317,9 +341,9 @@ std::optional<std::string> rename_keys(std::string_view line, const SeenFile& fi
   // jq gathers all records before it writes, so a bad line leaves no file that is cut off.
   const std::string program = fmt::format("[inputs | {{text: .[{}], labels: (.[{}] // [])}}][]",
                                           literal(names[text]), literal(names[labels]));
-  return fmt::format("{} (check it: the text is {}, the labels are {})",
-                     convert_words("jq -cn " + shell_word(program), file), quote(names[text]),
-                     quote(names[labels]));
+  return convert_words("jq -cn " + shell_word(program), file) +
+         check_words(
+             fmt::format("the text is {}, the labels are {}", quote(names[text]), quote(names[labels])));
 }
 
 std::optional<std::string> name_labels(const std::vector<std::string>& keys, const SeenFile& file) {
@@ -327,8 +351,8 @@ std::optional<std::string> name_labels(const std::vector<std::string>& keys, con
   if (!key) return std::nullopt;
   const std::string program =
       fmt::format("[inputs | .labels = (.[{}] // .labels // [])][]", literal(keys[*key]));
-  return fmt::format("{} (check it: the labels are {})", convert_words("jq -cn " + shell_word(program), file),
-                     quote(keys[*key]));
+  return convert_words("jq -cn " + shell_word(program), file) +
+         check_words(fmt::format("the labels are {}", quote(keys[*key])));
 }
 
 }  // namespace gossamer::commands

@@ -49,12 +49,13 @@ std::string summary_json(const DataImportResult& result) {
 }
 
 std::string summary_text(const DataImportResult& result) {
-  const std::string records = run::human_count(result.report.records);
-  const std::string features = run::human_count(result.report.features);
-  const std::string labels = run::human_count(result.report.labels);
-  const std::string text = fmt::format(fmt::runtime(row_of(result.format).told), records, features, labels);
-  return text + fmt::format(" ({}; {} read, {} bad lines left out) in {}\n", name(result.format),
-                            human_bytes(result.report.bytes), run::human_count(result.report.skipped),
+  const RecordRow& row = row_of(result.format);
+  const std::string text =
+      fmt::format(fmt::runtime(row.told), run::counted(result.report.records, row.record),
+                  run::counted(result.report.features, "feature"),
+                  run::counted(result.report.labels, row.label), run::human_count(result.report.labels));
+  return text + fmt::format(" ({}; {} read, {} left out) in {}\n", name(result.format),
+                            human_bytes(result.report.bytes), run::counted(result.report.skipped, "bad line"),
                             result.path);
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "commands/records/json_shapes.h"
 #include "json/begins_json.h"
 #include "learn/data/read/byte_source.h"
 #include "learn/text/words.h"
@@ -57,10 +58,12 @@ std::string_view first_line_of(std::string_view text) {
 
 // Whether a line may begin a file of XMLC text: labels and pairs, or the three numbers of a header.
 bool is_xmlc(std::string_view line) {
-  // A number, a tab and words: TSV whose first column is a number.
-  if (const std::size_t tab = line.find('\t'); tab != std::string_view::npos && tab > 0) {
-    const std::string_view next = line.substr(tab + 1, line.find_first_of(" \t", tab + 1) - tab - 1);
-    if (next.find(':') == std::string_view::npos && next.find_first_not_of(kDigits) != std::string_view::npos)
+  // A number and words: TSV whose first column is a number, or plain text.
+  if (const std::size_t blank = line.find_first_of(" \t"); blank != std::string_view::npos && blank > 0) {
+    const std::string_view next = line.substr(blank + 1, line.find_first_of(" \t", blank + 1) - blank - 1);
+    const std::string_view pairs = line[blank] == '\t' ? next : line;
+    if (pairs.find(':') == std::string_view::npos &&
+        next.find_first_not_of(kDigits) != std::string_view::npos)
       return false;
   }
   if (line.starts_with(' ') || line.starts_with('\t')) return true;
@@ -150,22 +153,55 @@ bool is_surely_xmlc(std::string_view begin) {
   return lines > 0;
 }
 
-Error json_array(const SeenFile& file) {
-  return refuse(file, "a JSON array", convert_words("jq -c '.[]'", file));
+Error other_json(const SeenFile& file, const JsonShape& shape) { return refuse(file, shape.name, shape.fix); }
+
+// Text of which some bytes are no UTF-8. A converter would end at the first of them.
+std::optional<Error> other_encoding(const SeenFile& file) {
+  const std::size_t good = text::valid_utf8_prefix(file.begin);
+  const std::size_t cut = file.whole ? 0 : 3;  // the last character may be cut off
+  if (good + cut >= file.begin.size() || is_binary(file.begin)) return std::nullopt;
+  return refuse(file, "text that is not UTF-8",
+                convert_words("iconv -f latin1 -t utf-8", file, Makes::kText) +
+                    check_words("the encoding is Latin-1, as many tables have; windows-1252 is another"));
+}
+
+// Whether most lines are a record as a reader wants it, however many bad ones stand before.
+bool has_record_lines(const SeenFile& file) {
+  std::size_t lines = 0;
+  std::size_t alike = 0;
+  for (std::string_view rest = file.begin; !rest.empty(); ++lines) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    const std::size_t blank = std::min(line.find_first_of(" \t"), line.size());
+    const std::string_view pair = line.substr(std::min(line.size(), line.find_first_not_of(" \t", blank)));
+    const std::size_t colon = pair.find(':');
+    const bool is_pair = colon != std::string_view::npos && colon > 0 &&
+                         pair.substr(0, colon).find_first_not_of(kDigits) == std::string_view::npos;
+    if (is_pair || line.starts_with('{')) ++alike;
+  }
+  return alike * 2 >= lines;
+}
+
+Error plain_text(const SeenFile& file) {
+  return refuse(file, "plain text",
+                R"(write each record as a line such as {"text": "it purrs", "labels": ["cat"]}; lines )"
+                "without labels are for the preset word2vec, or to be asked: gossamer predict DIR < FILE");
 }
 
 Error marked_labels(const SeenFile& file) {
   constexpr std::string_view kProgram =
       "python3 -c 'import json; rows = (l.split() for l in open(0, encoding=\"utf-8-sig\")); "
-      "print(*[json.dumps({\"text\": \" \".join(w for w in r if not w.startswith(\"__label__\")), "
-      "\"labels\": [w[9:] for w in r if w.startswith(\"__label__\")]}) for r in rows if r], sep=\"\\n\")'";
+      "print(*[json.dumps({\"text\": \" \".join(w for w in r if not w[:9] == \"__label__\" != w), "
+      "\"labels\": [w[9:] for w in r if w[:9] == \"__label__\" != w]}) for r in rows if r], sep=\"\\n\")'";
   return refuse(file, "fastText text (__label__NAME WORD ...)", convert_words(kProgram, file));
 }
 
 Error table(const SeenFile& file, char separator) {
-  const std::string_view name = separator == '\t' ? "TSV" : "CSV";
+  const std::string_view name = separator == '\t'  ? "TSV"
+                                : separator == '|' ? "a table with '|' between its cells"
+                                                   : "CSV";
   if (auto command = convert_table(file, separator)) return refuse(file, name, *std::move(command));
-  return refuse(file, fmt::format("{} of one column or uneven rows", name),
+  return refuse(file, fmt::format("plain text, or {} of one column or uneven rows", name),
                 "write JSON lines, or a table with a text and its labels in two columns of each row");
 }
 
@@ -187,7 +223,7 @@ std::optional<Error> surely_other(const SeenFile& file) {
   const std::string_view json =
       file.begin.substr(std::min(file.begin.size(), file.begin.find_first_not_of(" \t")));
   if (begins_json(json, file.whole))
-    return json.starts_with('[') ? json_array(file) : refuse(file, "JSON lines", "");
+    return json.starts_with('[') ? other_json(file, array_shape(file)) : refuse(file, "JSON lines", "");
   if (file.begin.starts_with(kLabelMark)) return marked_labels(file);
   if (is_surely_xmlc(file.begin)) return refuse(file, "XMLC text", "");
   const auto separator = table_separator(file);
@@ -216,13 +252,21 @@ std::optional<Error> other_format(const SeenFile& seen) {
     if (file.begin.starts_with(one.begin)) return no_records(file, one.name);
   }
   const char first = file.begin[file.begin.find_first_not_of(" \t\r\n")];
-  if (first == '[') return json_array(file);
-  if (first == '{') return std::nullopt;
+  if (first == '{') {
+    const auto shape = object_shape(file);
+    return shape ? std::optional(other_json(file, *shape)) : std::nullopt;
+  }
   const std::string_view line = first_line_of(file.begin);
-  if (line.find(kLabelMark) != std::string_view::npos) return marked_labels(file);
-  if (is_xmlc(line) || !is_text(line)) return std::nullopt;
-  const auto separator = table_separator(file);
-  return separator ? std::optional(table(file, *separator)) : std::nullopt;
+  const bool array = first == '[';
+  const bool marked = line.find(kLabelMark) != std::string_view::npos;
+  if (!array && !marked && is_xmlc(line)) return std::nullopt;
+  const bool records = !array && has_record_lines(file);
+  if (auto latin = records ? std::nullopt : other_encoding(file)) return latin;
+  if (array) return other_json(file, array_shape(file));
+  if (marked) return marked_labels(file);
+  if (!is_text(line)) return std::nullopt;
+  if (const auto separator = table_separator(file)) return table(file, *separator);
+  return records ? std::nullopt : std::optional(plain_text(file));
 }
 
 std::optional<Error> no_lines(const SeenFile& seen, const WantedLines& wanted) {
@@ -234,8 +278,11 @@ std::optional<Error> no_lines(const SeenFile& seen, const WantedLines& wanted) {
   error->expected = wanted.lines;
   if (!text) return error;
   const std::string to_records = error->fix.empty() ? "" : "; for that, " + error->fix;
-  error->fix = "write such lines, or train on its records with the preset xmc" + to_records +
-               "; to take the lines as they are: gossamer data import KIND FILE --as-is --out DIR";
+  error->fix =
+      "write such lines; or take them as they are: gossamer data import KIND FILE --as-is --out DIR; or "
+      "train "
+      "on its records with the preset xmc" +
+      to_records;
   return error;
 }
 

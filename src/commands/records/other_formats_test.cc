@@ -27,6 +27,7 @@ TEST(OtherFormat, IsNamed) {
   EXPECT_EQ(named_format("\"a, b\",x\n"), "CSV");
   EXPECT_EQ(named_format("5,0.5,0.25\n"), "CSV");
   EXPECT_EQ(named_format("\n\ntitle\ttags\na\tx\n"), "TSV");
+  EXPECT_EQ(named_format("text|labels\nit barks, loudly|dog\n"), "a table with '|' between its cells");
   EXPECT_EQ(named_format("[{\"text\": \"a\"}]"), "a JSON array");
   EXPECT_EQ(named_format("\n [\n"), "a JSON array");
   EXPECT_THAT(named_format("__label__x some words\n"), HasSubstr("fastText"));
@@ -37,13 +38,22 @@ TEST(OtherFormat, IsNamed) {
   EXPECT_EQ(named_format("<svg xmlns=\"x\">"), "an SVG image");
   EXPECT_EQ(named_format("\xef\xbb\xbf\n<?xml version=\"1.0\"?>"), "XML");
   EXPECT_EQ(named_format("PAR16 PAR38,lamp\n"), "CSV");
-  EXPECT_EQ(named_format("\n\nsep=|\ntitle|tags\n"), "CSV");
+  EXPECT_EQ(named_format("\n\nsep=;\ntitle;tags\n"), "CSV");
   EXPECT_EQ(named_format("\x01\x02\t\x03,\n"), "a binary file");
   EXPECT_EQ(named_format(std::string_view("\0{\0\"\0a", 6)), "UTF-16 text");
   EXPECT_EQ(named_format("\xff\xfe{\0"), "UTF-16 text");
   EXPECT_EQ(named_format(std::string_view("{\0\"\0a\0", 6)), "UTF-16 text");
   EXPECT_EQ(named_format(std::string_view("\0\0\1\0\0\0", 6)), "a binary file");
   EXPECT_EQ(named_format("\xef\xbb\xbf[1]"), "a JSON array");
+  EXPECT_EQ(named_format("{\n  \"text\": \"a\"\n}\n"), "JSON with line ends within its objects");
+  for (const char* text :
+       {"word\n", "it purrs\nit barks at 3:15\n", "2 dogs bark\n", "a mouse at 12:30\n12 mice\n"})
+    EXPECT_EQ(named_format(text), "plain text") << text;
+  EXPECT_EQ(named_format("Well, it barks.\nNo.\nSo, it, purrs.\n"),
+            "plain text, or CSV of one column or uneven rows");
+  for (const char* latin : {"caf\xe9\n", "title,tags\ncaf\xe9,a\n", "[{\"text\": \"caf\xe9\"}]",
+                            "__label__a caf\xe9\n", "\xff,\xfe,a\n"})
+    EXPECT_EQ(named_format(latin), "text that is not UTF-8") << latin;
 }
 
 // Claim: UTF-16 without a mark is converted by the order of its bytes. What holds no records is not.
@@ -56,10 +66,28 @@ TEST(OtherFormat, ConvertsBytesThatHoldRecords) {
 
 // Claim: what a reader takes, or might report better, is left to it.
 TEST(OtherFormat, LeavesOurs) {
-  for (const std::string_view ours :
-       {"", "\n", "3 10 2\n0 1:1\n", "0,1 1:1\n", "0 1:1\n", " 1:1\n", "\t1:1,2\n", "1:1 2:1\n", "7\n",
-        "\xff,\xfe,a\n", "{\"text\": \"a, b\"}\n", "\n{broken, \n", "word\n", "0\t1:1 2:1\n",
-        "3\t10\t2\n0 1:1\n", "7\t\n", "\tfoo bar\n", "{\x01\x02\x03}\n", "eats \x01 grass\n"})
+  for (const std::string_view ours : {"",
+                                      "\n",
+                                      "3 10 2\n0 1:1\n",
+                                      "0,1 1:1\n",
+                                      "0 1:1\n",
+                                      " 1:1\n",
+                                      "\t1:1,2\n",
+                                      "1:1 2:1\n",
+                                      "7\n",
+                                      "{\"text\": \"a, b\"}\n",
+                                      "\n{broken, \n",
+                                      "0\t1:1 2:1\n",
+                                      "3\t10\t2\n0 1:1\n",
+                                      "7\t\n",
+                                      "\tfoo bar\n",
+                                      "{\x01\x02\x03}\n",
+                                      "eats \x01 grass\n",
+                                      "a slip\n0 1:1\n",
+                                      "caf\xe9\n0 1:1\n",
+                                      "{\"text\": \"caf\xe9\"}\n",
+                                      "cat 1:1\n",
+                                      "0 a 1:1\n"})
     EXPECT_EQ(named_format(ours), "") << ours;
   const std::string words(400, 'a');
   EXPECT_EQ(named_format(words + "\x01\x02\x03\n"), "");
@@ -83,7 +111,10 @@ TEST(OtherFormat, ConvertsByLikelyColumns) {
   EXPECT_THAT(fix("id,review,stars\n1,good and long,5\n2,bad and long,1\n3,bad,1\n"),
               HasSubstr(R"("text": r[1], "labels": [w.strip() for w in [r[2]])"));
   EXPECT_THAT(fix("title,genres\nx,a|b\n"), HasSubstr("split at '|'"));
-  EXPECT_THAT(fix("a,b\n"), HasSubstr("< 'a file.csv' > 'a file.jsonl')"));
+  EXPECT_THAT(fix("id,tags,title,when\n1,a,b,c\n"), HasSubstr("; the columns 'id', 'when' are not used"));
+  EXPECT_THAT(fix("7,q,foo bar\n"), HasSubstr("; the column 1 is not used"));
+  EXPECT_THAT(fix("tags,text\na,b\n"), ::testing::Not(HasSubstr("not used")));
+  EXPECT_THAT(fix("a,b\n"), HasSubstr("< 'a file.csv' || ! rm -f 'a file.jsonl'; })"));
 }
 
 // Claim: the separator of labels is looked for in all rows, also in one that ends with the file, but not in
@@ -105,6 +136,16 @@ TEST(OtherFormat, HasNoCommandForOddTables) {
     EXPECT_THAT(error->got, HasSubstr("CSV")) << odd;
     EXPECT_THAT(error->fix, ::testing::Not(HasSubstr("python"))) << odd;
   }
+}
+
+// Claim: a list in the cell of a label is read as one, and gets no command where nothing reads it.
+TEST(OtherFormat, ReadsListsOfLabels) {
+  const auto fix = [](std::string_view begin) { return other_format(seen_file(begin))->fix; };
+  EXPECT_THAT(fix("text,tags\nit purrs,\"['a', 'b']\"\n"), HasSubstr("in map(str, ast.literal_eval(r[1]"));
+  EXPECT_THAT(fix("text,tags\nit purrs,\"[\"\"a\"\", \"\"b\"\"]\"\n"),
+              HasSubstr("in map(str, json.loads(r[1]"));
+  EXPECT_THAT(fix("text,tags\nit purrs,['a' 'b']\n"), HasSubstr("lists in column 2 ('tags')"));
+  EXPECT_THAT(fix("text,tags\nit purrs,['a' 'b']\n"), ::testing::Not(HasSubstr("python")));
 }
 
 // Claim: rows are cut as Python's csv cuts them.
@@ -130,31 +171,32 @@ TEST(OtherFormat, NeverWritesOverAFile) {
                         Makes makes = Makes::kRecords) {
     return convert_words("C", {.path = path, .packing = packing}, makes);
   };
-  EXPECT_EQ(words("d/train.csv"), "convert it: (set -C; C < d/train.csv > train.jsonl)");
-  EXPECT_EQ(words("a.b.jsonl"), "convert it: (set -C; C < a.b.jsonl > a.b.records.jsonl)");
-  EXPECT_EQ(words("a.d/.csv"), "convert it: (set -C; C < a.d/.csv > .csv.jsonl)");
-  EXPECT_EQ(words("a.csv", data::Packing::kPlain, Makes::kText),
-            "convert it: (set -C; C < a.csv > a.utf-8.csv)");
-  EXPECT_EQ(words("a.jsonl.gz", data::Packing::kGzip),
-            "convert it: (set -C; gzip -dc < a.jsonl.gz | C > a.records.jsonl)");
-  EXPECT_EQ(words("stdin", data::Packing::kZstd), "pipe it through: zstd -dc | C");
-  EXPECT_EQ(other_format(seen_file("[{}]", "stdin"))->fix, "pipe it through: jq -c '.[]'");
+  const auto made = [](const std::string& name, const std::string& command) {
+    return "convert it:\n  (set -C; exec > " + name + " && { " + command + " || ! rm -f " + name + "; })";
+  };
+  EXPECT_EQ(words("d/train.csv"), made("train.jsonl", "C < d/train.csv"));
+  EXPECT_EQ(words("a.b.jsonl"), made("a.b.records.jsonl", "C < a.b.jsonl"));
+  EXPECT_EQ(words("a.d/.csv"), made(".csv.jsonl", "C < a.d/.csv"));
+  EXPECT_EQ(words("./-r.csv"), made("./-r.jsonl", "C < ./-r.csv"));
+  EXPECT_EQ(words("a.csv", data::Packing::kPlain, Makes::kText), made("a.utf-8.csv", "C < a.csv"));
+  EXPECT_EQ(words("a.jsonl.gz", data::Packing::kGzip), made("a.records.jsonl", "gzip -dc < a.jsonl.gz | C"));
+  EXPECT_EQ(words("stdin", data::Packing::kZstd), "pipe it through:\n  zstd -dc | C");
+  EXPECT_EQ(other_format(seen_file("[{}]", "stdin"))->fix, "pipe it through:\n  jq -c '.[]'");
 }
 
 // Claim: whatever a file is called and its keys say, a shell gets one word for each, and no key is taken
 // twice.
 TEST(OtherFormat, GivesAShellWords) {
-  EXPECT_THAT(other_format(seen_file("a,b", "a$(x).csv"))->fix, HasSubstr("< 'a$(x).csv' > 'a$(x).jsonl')"));
+  EXPECT_THAT(other_format(seen_file("a,b", "a$(x).csv"))->fix, HasSubstr("exec > 'a$(x).jsonl' && { "));
   EXPECT_THAT(*rename_keys(R"({"it's": 1, "tags": "a"})", seen_file("")),
-              HasSubstr(R"({text: .["it'\''s"], labels: (.["tags"] // [])}][]' < f >)"));
+              HasSubstr(R"({text: .["it'\''s"], labels: (.["tags"] // [])}][]' < f ||)"));
   EXPECT_FALSE(rename_keys(R"({"data": []})", seen_file("")));
 }
 
 // Claim: JSON lines of other keys get a command that names their keys. Records do not.
 TEST(OtherFormat, RenamesKeys) {
-  EXPECT_THAT(
-      *rename_keys(R"({"id": 1, "title": "a", "tags": ["b"]})", seen_file("")),
-      HasSubstr(R"(jq -cn '[inputs | {text: .["title"], labels: (.["tags"] // [])}][]' < f > f.jsonl))"));
+  EXPECT_THAT(*rename_keys(R"({"id": 1, "title": "a", "tags": ["b"]})", seen_file("")),
+              HasSubstr(R"(jq -cn '[inputs | {text: .["title"], labels: (.["tags"] // [])}][]' < f ||)"));
   for (const char* line : {R"({"text": "a"})", R"({"features": {}})", "[1]", "{", "{}"})
     EXPECT_FALSE(rename_keys(line, seen_file(""))) << line;
   EXPECT_THAT(*name_labels({"id", "Genre"}, seen_file("")), HasSubstr(R"(.labels = (.["Genre"] //)"));

@@ -48,6 +48,15 @@ Error other_encoding(const std::string& place, std::string_view utf16) {
           .fix = fmt::format("convert it: iconv -f {} -t utf-8 OLD > NEW", utf16)};
 }
 
+Error packed(const std::string& place, std::string_view kind, std::string_view unpack) {
+  return {.kind = ErrorKind::kBadData,
+          .where = place,
+          .what = fmt::format("the query is {} data", kind),
+          .got = std::string(kind),
+          .expected = "one query a line, unpacked",
+          .fix = fmt::format("unpack it: {} FILE | gossamer predict DIR", unpack)};
+}
+
 FeatureKind kind_of(const data::JsonlRecord& record) {
   switch (record.kind) {
     case data::JsonlRecord::Kind::kText: return FeatureKind::kText;
@@ -101,6 +110,7 @@ QueryParser::QueryParser(const sparse_engine::Model& model) : model_(model) {
 
 Result<void> QueryParser::add(std::string_view line, const std::string& place, QueryBlock& block) {
   unknown_of_last_ = 0;
+  ignored_of_last_.clear();
   const std::uint64_t names_before = unknown_.unknown;
   auto done = add_any(line, place, block);
   unknown_of_last_ += unknown_.unknown - names_before;
@@ -109,6 +119,8 @@ Result<void> QueryParser::add(std::string_view line, const std::string& place, Q
 
 Result<void> QueryParser::add_any(std::string_view line, const std::string& place, QueryBlock& block) {
   if (const std::string_view utf16 = utf16_name(line); !utf16.empty()) return other_encoding(place, utf16);
+  if (line.starts_with("\x1f\x8b")) return packed(place, "gzip", "gzip -dc");
+  if (line.starts_with("\x28\xb5\x2f\xfd")) return packed(place, "zstd", "zstd -dc");
   if (line.starts_with(data::kByteOrderMark)) line.remove_prefix(data::kByteOrderMark.size());
   const std::size_t first = line.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) {
@@ -221,9 +233,14 @@ Result<void> QueryParser::add_json(std::string_view line, const std::string& pla
   }
   const auto source = data::memory_source(place, line);
   const auto read =
-      data::read_jsonl(*source, {.limits = {.chunk_bytes = 1 << 12}},
-                       [&](const data::JsonlRecord& record) { return add_record(record, block); });
-  if (read.ok()) return {};
+      data::read_jsonl(*source, {.limits = {.chunk_bytes = 1 << 12}}, [&](const data::JsonlRecord& record) {
+        if (!record.context.empty()) ignored_of_last_.emplace_back("context");
+        return add_record(record, block);
+      });
+  if (read.ok()) {
+    ignored_of_last_.insert(ignored_of_last_.end(), read->other_keys.begin(), read->other_keys.end());
+    return {};
+  }
   Error error = read.error();
   // The reader counts lines and offers to skip bad ones. A query is one line and is not skipped.
   if (const std::string line_one = place + ":1"; error.where.starts_with(line_one)) {

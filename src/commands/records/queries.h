@@ -10,7 +10,8 @@
 // A byte order mark in front is left out, as readers of records do: some programs begin a file with it.
 //
 // Words, names and numbers that the model does not know are left out, because they have no weight. They are
-// counted, for they may be misspelt. A blank line is a query of which nothing is known.
+// counted, for they may be misspelt. So are keys of a JSON object that a query does not have, "context" among
+// them; the labels of a record are passed over. A blank line is a query of which nothing is known.
 //
 // Thread rule: one owner. The model must outlive it.
 #pragma once
@@ -85,6 +86,9 @@ class QueryParser {
   [[nodiscard]] std::optional<std::uint32_t> find_name(std::string_view name);
   // The words, names or numbers of the query that was added last which the model does not know.
   [[nodiscard]] std::uint64_t unknown_of_last() const { return unknown_of_last_; }
+  // The keys of the query that was added last which nothing looks at, at most ReadReport::kMaxKeys and
+  // "context".
+  [[nodiscard]] const std::vector<std::string>& ignored_of_last() const { return ignored_of_last_; }
   // The unknown names of all queries so far.
   [[nodiscard]] const UnknownNames& unknown_names() const { return unknown_; }
 
@@ -102,6 +106,7 @@ class QueryParser {
   std::unordered_map<std::string_view, std::uint32_t> names_;  // views into the model
   UnknownNames unknown_;
   std::uint64_t unknown_of_last_ = 0;
+  std::vector<std::string> ignored_of_last_;
 };
 
 }  // namespace gossamer::commands

@@ -99,6 +99,35 @@ TEST(Queries, RefusesUtf16) {
   EXPECT_TRUE(parse(model, "some words\0and others"sv).ok());
 }
 
+// Claim: packed queries are named with what unpacks them. Words that begin alike are a text.
+TEST(Queries, RefusesPackedData) {
+  const sparse_engine::Model model = plain_model(false, true);
+  const auto gzip = parse(model, "\x1f\x8b\x08");
+  ASSERT_FALSE(gzip.ok());
+  EXPECT_EQ(gzip.error().fix, "unpack it: gzip -dc FILE | gossamer predict DIR");
+  const auto zstd = parse(model, "\x28\xb5\x2f\xfd\x04");
+  ASSERT_FALSE(zstd.ok());
+  EXPECT_EQ(zstd.error().fix, "unpack it: zstd -dc FILE | gossamer predict DIR");
+  EXPECT_TRUE(parse(model, "(words").ok());
+}
+
+// Claim: keys that nothing looks at are told, a context among them, and of the last query alone. Labels are
+// passed over, as they stand in test records.
+TEST(Queries, TellsIgnoredKeys) {
+  using Keys = std::vector<std::string>;
+  const sparse_engine::Model model = plain_model(false, true);
+  QueryParser parser(model);
+  QueryBlock block;
+  ASSERT_TRUE(
+      parser.add(R"({"text": "a", "context": "b", "contxt": 1, "labels": ["x"]})", "here", block).ok());
+  EXPECT_EQ(parser.ignored_of_last(), (Keys{"context", "contxt"}));
+  for (const char* plain : {R"({"text": "a", "context": "", "labels": []})", "a", ""}) {
+    ASSERT_TRUE(parser.add(R"({"text": "a", "id": 1})", "here", block).ok());
+    ASSERT_TRUE(parser.add(plain, "here", block).ok());
+    EXPECT_EQ(parser.ignored_of_last(), Keys()) << plain;
+  }
+}
+
 // What the model does not know of a query is counted, for this query alone: numbers, names and words. Nothing
 // is known of a blank line. A JSON array is no query.
 TEST(Queries, CountsTheUnknown) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/records/record_formats.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -25,6 +27,9 @@ namespace {
 
 using data::RecordFormat;
 
+// Fewer than one of so many words are unknown in any contexts, as rare words are.
+constexpr std::uint64_t kFewUnknown = 10;
+
 // Reads with `kReader` and keeps nothing.
 template <auto kReader>
 Result<data::ReadReport> read_only(data::ByteSource& source, const data::ReadOptions& options) {
@@ -45,8 +50,20 @@ Result<text::FeaturizerState> count_words(const ImportJob& job) {
 
 Result<data::ReadReport> import_text(const ImportJob& job) {
   const auto weight = static_cast<float>(job.request.text.context_weight);
-  return text::import_text(job.host.disk, job.options,
-                           {.featurizer = *job.featurizer, .context_weight = weight});
+  text::ContextWords words;
+  auto report =
+      text::import_text(job.host.disk, job.options,
+                        {.featurizer = *job.featurizer, .context_weight = weight, .context_words = &words});
+  if (report.ok() && words.unknown * kFewUnknown > words.words) {
+    job.progress.finish();
+    job.host.warn(
+        fmt::format("{} of {} in the \"context\" of records teach nothing: words are learnt that stand in "
+                    "the \"text\" of "
+                    "{} or more",
+                    run::human_count(words.unknown), run::counted(words.words, "word"),
+                    run::counted(job.request.text.min_df, "record")));
+  }
+  return report;
 }
 
 Result<data::ReadReport> import_jsonl(const ImportJob& job) {
@@ -73,7 +90,9 @@ constexpr RecordRow kSessions{.format = RecordFormat::kSessions,
                               .name = "sessions",
                               .features = FeatureKind::kSessions,
                               .imported = "records.sessions",
-                              .told = "{0} sessions of {2} items",
+                              .told = "{0} of {2}",
+                              .record = "session",
+                              .label = "item",
                               .lines = "sessions, one a line: ITEM ITEM ...",
                               .read = read_only<data::read_sessions>,
                               .import = import_sessions,
@@ -88,8 +107,8 @@ constexpr RecordRow kText{.format = RecordFormat::kText,
                           .features = FeatureKind::kWords,
                           .imported = "records.text",
                           .cached = "train.words",
-                          .unit = "words",
-                          .told = "{0} words, {2} different",
+                          .told = "{0}, {3} different",
+                          .record = "word",
                           .lines = "plain text, or a directory of 'data import text'",
                           .read = read_only<data::read_words>,
                           .import = import_words,
@@ -103,7 +122,7 @@ constexpr RecordRow kJsonlText{.format = RecordFormat::kJsonlText,
                                .name = "JSON lines of text",
                                .features = FeatureKind::kText,
                                .imported = "records.jsonl",
-                               .told = "{0} records",
+                               .told = "{0}",
                                .jsonl = true,
                                .read = read_only<data::read_jsonl>,
                                .count = count_words,

@@ -36,9 +36,11 @@ struct RecordRow {
   // Where `data import` puts the records in its directory, and a run its own in DIR/cache.
   const char* imported = "records.cache";
   const char* cached = "train.cache";
-  const char* unit = "records";  // that progress counts
-  // What an import tells of {0} records, {1} features and {2} labels.
-  const char* told = "{0} records, {1} features, {2} labels";
+  // What an import tells of {0} records, {1} features and {2} labels, each with its noun; {3} are labels,
+  // too.
+  const char* told = "{0}, {1}, {2}";
+  const char* record = "record";  // progress counts these, too
+  const char* label = "label";
   // For a format of lines of names, which the content does not tell: what a user should give.
   const char* lines = nullptr;
   bool jsonl = false;  // each line says itself how its features are written

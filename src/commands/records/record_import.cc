@@ -18,15 +18,15 @@ namespace {
 
 const RecordRow& format_row(const ImportRequest& request) { return row_of(request.sources.front().format); }
 
-// Options that show on the bar how far an import is, in MB and in `unit`, and end it when it is asked to
+// Options that show on the bar how far an import is, in MB and in records, and end it when it is asked to
 // stop.
 data::ImportOptions shown(const ImportRequest& request, data::ImportOptions options, run::Progress& bar,
-                          std::string_view unit) {
-  options.read.progress = [&request, &bar, unit](const data::ReadProgress& now) -> Result<void> {
+                          std::string_view noun) {
+  options.read.progress = [&request, &bar, noun](const data::ReadProgress& now) -> Result<void> {
     if (request.stop && request.stop())
       return Error{.kind = ErrorKind::kFailed, .where = "import", .what = "stopped"};
     if (bar.due()) {
-      const std::string detail = fmt::format("{} {}", run::human_count(now.records), unit);
+      const std::string detail = run::counted(now.records, noun);
       bar.update({.done = now.bytes / 1'000'000, .total = 0, .unit = "MB", .detail = detail});
     }
     return {};
@@ -38,10 +38,20 @@ data::ImportOptions shown(const ImportRequest& request, data::ImportOptions opti
 Result<text::FeaturizerState> count(const run::NodeHost& host, const ImportRequest& request,
                                     const data::ImportOptions& options) {
   run::Progress bar(host.console, host.clock, "counting words", host.verbosity);
-  return format_row(request).count({.host = host,
-                                    .request = request,
-                                    .options = shown(request, options, bar, "records"),
-                                    .progress = bar});
+  return format_row(request).count(
+      {.host = host, .request = request, .options = shown(request, options, bar, "record"), .progress = bar});
+}
+
+// Texts of which each word stands in too few: the file may be right, and too small for the setting.
+Error no_common_word(const ImportRequest& request, const data::ReadReport& report) {
+  return {
+      .kind = ErrorKind::kBadData,
+      .where = request.sources.front().path,
+      .what = "nothing to train on",
+      .got = fmt::format("{}, and no word that stands in {} of them", run::counted(report.records, "record"),
+                         request.text.min_df),
+      .expected = fmt::format("words that stand in text.min_df = {} records or more", request.text.min_df),
+      .fix = "set text.min_df=1, or give more records"};
 }
 
 Result<data::ReadReport> import(const run::NodeHost& host, const ImportRequest& request,
@@ -56,10 +66,11 @@ Result<data::ReadReport> import(const run::NodeHost& host, const ImportRequest& 
   run::Progress bar(host.console, host.clock, "reading", host.verbosity);
   auto report = row.import({.host = host,
                             .request = request,
-                            .options = shown(request, options, bar, row.unit),
+                            .options = shown(request, options, bar, row.record),
                             .progress = bar,
                             .featurizer = featurizer.has_value() ? &*featurizer : nullptr});
   if (!report.ok() || !featurizer.has_value()) return report;
+  if (featurizer->size() == 0 && request.text.min_df > 1) return no_common_word(request, *report);
   const std::string vocabulary = host::parent(request.cache_path) + "/vocabulary.json";
   auto written = write_vocabulary(host.disk, vocabulary, featurizer->state());
   return written.ok() ? report : Result<data::ReadReport>(written.error());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/records/record_import.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -92,6 +93,47 @@ TEST(ImportRecords, MixedKindsAreBadLines) {
     EXPECT_TRUE(machine.said("left out 1 bad line:"));
     EXPECT_TRUE(machine.said("f:2"));
   }
+}
+
+// Claim: texts without a word in common are refused with the setting that leaves their words out. With it at
+// 1, one record is enough.
+TEST(ImportRecords, NamesMinDf) {
+  SimMachine machine;
+  write(machine.disk, "f", "{\"text\": \"deer\", \"labels\": [1]}\n{\"text\": \"owl\", \"labels\": [2]}\n");
+  const auto import = [&](std::uint32_t min_df) {
+    return import_records(machine.host(),
+                          {.sources = {{.path = "f", .format = data::RecordFormat::kJsonlText}},
+                           .cache_path = "out/c",
+                           .text = {.min_df = min_df}});
+  };
+  const auto refused = import(2);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().got, "2 records, and no word that stands in 2 of them");
+  EXPECT_EQ(refused.error().fix, "set text.min_df=1, or give more records");
+  EXPECT_TRUE(import(1).ok());
+}
+
+// Claim: words that stand in contexts alone are counted, each where it stands, and told. A few among many are
+// not, and neither are contexts that weigh nothing.
+TEST(ImportRecords, TellsWordsOfContextsAlone) {
+  const auto told = [](std::string_view context, double weight) {
+    SimMachine machine;
+    write(
+        machine.disk, "f",
+        fmt::format("{{\"text\": \"deer\", \"context\": \"{}\", \"labels\": [1]}}\n{{\"text\": \"deer\"}}\n",
+                    context));
+    const auto done =
+        import_records(machine.host(), {.sources = {{.path = "f", .format = data::RecordFormat::kJsonlText}},
+                                        .cache_path = "out/c",
+                                        .text = {.min_df = 2, .context_weight = weight}});
+    EXPECT_TRUE(done.ok()) << done.error().message();
+    return machine.said("2 of 3 words in the \"context\" of records teach nothing") ? 2
+           : machine.said("teach nothing")                                          ? 1
+                                                                                    : 0;
+  };
+  EXPECT_EQ(told("owl deer owl", 1), 2);
+  EXPECT_EQ(told("owl deer deer deer deer deer deer deer deer deer deer", 1), 0);
+  EXPECT_EQ(told("owl deer owl", 0), 0);
 }
 
 // An import that is asked to stop ends at once and leaves no cache, in the first

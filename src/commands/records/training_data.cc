@@ -216,13 +216,14 @@ Error no_labels(const Source& source, const data::ReadReport* report) {
               .fix = "import them anew with labels: see gossamer data import --help"};
   if (report == nullptr) return error;
   const bool json = row_of(source.format).jsonl;
-  error.got = fmt::format("{} records of features alone", report->records);
+  error.got = run::counted(report->records, "record") + " of features alone";
   error.expected = "LABEL,LABEL INDEX:VALUE ..., without a blank in front";
   error.fix = "write the labels in front of the features";
   if (!json) return error;
-  error.got = report->labels_keys == 0 ? fmt::format("{} records without the key 'labels'", report->records)
-                                       : fmt::format("{} records, {} of them with empty 'labels'",
-                                                     report->records, report->labels_keys);
+  error.got = report->labels_keys == 0
+                  ? run::counted(report->records, "record") + " without the key 'labels'"
+                  : fmt::format("{}, {} of them with empty 'labels'", run::counted(report->records, "record"),
+                                run::human_count(report->labels_keys));
   if (!report->other_keys.empty())
     error.got += fmt::format(", and with the keys {}", data::quoted_list(report->other_keys));
   error.expected = R"({"text": ..., "labels": [...]} or {"features": ..., "labels": [...]})";

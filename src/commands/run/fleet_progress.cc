@@ -150,8 +150,8 @@ const engine::MemberStep* FleetProgress::step_in(const MemberReport& report) con
 void FleetProgress::tell_steps(std::optional<StepNumber> limit) {
   for (const StepLoss& one : tally_.take(limit)) tell(one, one.step >= read_end_);
   for (const auto& [node, one] : std::exchange(failed_, {})) {
-    hooks_.events("checkpoint_failed", {{"step", one.step.value}, {"error", one.error}});
-    host_.warn(fmt::format("no checkpoint of step {} by node {}: {}", one.step.value, node.value, one.error));
+    hooks_.events("checkpoint_failed",
+                  {{"step", one.step.value}, {"node", node.value}, {"error", one.error}});
     not_written_ = one.error;
   }
   for (const DamagedFile& one : std::exchange(damaged_, {}))

@@ -13,10 +13,12 @@
 namespace gossamer::commands {
 
 struct KeptNetwork {
-  StepNumber step = {};  // of the newest checkpoint that can be opened; 0: there is none
+  StepNumber step = {};  // of the newest checkpoint that is undamaged; 0: there is none
   bool trained = false;  // no step is left after it
 };
-// Looks at names and footers alone. `summary`: the JSON of summary.json.
+// Reads all bytes of the newest checkpoints, until one is undamaged. A file of a fleet's member may be
+// damaged where other members' files have its pieces, but not so far that nobody knows which. `summary`: the
+// JSON of summary.json.
 [[nodiscard]] Result<KeptNetwork> kept_network(host::Disk& disk, const run::RunPaths& paths,
                                                std::string_view summary);
 

@@ -10,16 +10,23 @@
 #include <utility>
 
 #include "base/shell_word.h"
+#include "commands/run/checkpoint_warnings.h"
 #include "commands/run/kept_network.h"
 #include "commands/run/step_watch.h"
 #include "commands/run/train_summary.h"
 #include "host/api/files.h"
 #include "kernels/isa.h"
+#include "node/event_loop.h"
 #include "run/curve_svg.h"
+#include "run/lead_file.h"
 #include "run/run_log.h"
+#include "tensors/checkpoint.h"
 
 namespace gossamer::commands {
 namespace {
+
+// How often a model that cannot be written is tried again.
+constexpr Duration kModelEvery{1'000'000'000};
 
 double rate(double count, double seconds) { return seconds > 0 ? count / seconds : 0; }
 
@@ -64,15 +71,16 @@ class TrainRun {
     if (auto done = prepare(); !done.ok()) return done.error();
     const auto done = train();
     if (!done.ok()) return failed(done.error());
+    if (reached_ > 0) return model_gone(whole.error(), {.step = StepNumber(reached_)});
     if (!done->all) return TrainResult{.stopped = true, .summary = {}};
     if (auto moved = set_aside(directory_.paths().model()); !moved.ok()) return failed(moved.error());
-    if (auto saved = training_->save(); !saved.ok()) return failed(saved.error());
+    if (auto saved = save_patiently(); !saved.ok()) return failed(saved.error());
     training_->finished();
     return before;
   }
 
   Result<TrainResult> run() {
-    if (directory_.finished_summary().has_value()) return return_finished();
+    if (finished_before()) return return_finished();
     tell_threads();
     auto begun = prepare();
     // From here on run.toml is the resolved config, which a resumed run starts from.
@@ -80,14 +88,13 @@ class TrainRun {
     if (!begun.ok()) {
       directory_.abandon();
       if (!request_.stop_requested()) return begun.error();
-      host_.say("stopped before the first step; nothing is left behind");
+      tell("stopped before the first step; nothing is left behind");
       return TrainResult{.stopped = true, .summary = {}};
     }
     const auto done = train();
     if (!done.ok()) return failed(done.error());
     if (!done->all) {
-      host_.say(
-          fmt::format("stopped after step {}; continue with: {}", done->steps, request_.resume_command));
+      tell(fmt::format("stopped after step {}; continue with: {}", done->steps, request_.resume_command));
       return TrainResult{.stopped = true, .summary = {}};
     }
     auto finished = finish(*done);
@@ -95,15 +102,27 @@ class TrainRun {
   }
 
  private:
+  [[nodiscard]] bool finished_before() const { return directory_.finished_summary().has_value(); }
+
   // With another number of threads, sums are added in another order. Members from anywhere have their own.
   void tell_threads() {
     const auto before = directory_.threads_before();
     const int now = host_.compute.workers();
     if (!keeps_threads(request_) || !before || *before == now) return;
+    if (same_threads_each(*before)) return;
     host_.warn(
         fmt::format("the run was done with {} so far, and goes on with {}: the model will "
                     "differ in its last bits; the same bits: --threads {}",
                     run::counted(static_cast<std::uint64_t>(*before), "thread"), now, *before));
+  }
+
+  // Only the threads of one node matter, where the run has as many nodes as before. They share all of them.
+  [[nodiscard]] bool same_threads_each(int before) const {
+    if (!request_.lead) return false;
+    const auto file = run::read_lead_file(host_.disk, directory_.paths().lead());
+    const OwnNodes& own = *request_.lead->own;
+    const std::size_t each = std::max<std::size_t>(1, static_cast<std::size_t>(before) / own.nodes);
+    return file.ok() && file->nodes == own.nodes && each == own.threads_each;
   }
 
   [[nodiscard]] Error model_gone(const Error& why, const KeptNetwork& kept) const {
@@ -119,10 +138,58 @@ class TrainRun {
 
   // What the run has kept is not lost. Where the world has failed, the same run may go on later.
   Error failed(const Error& error) {
-    if (saved_) host_.say(fmt::format("the model is in {}", directory_.paths().model()));
-    if (error.kind == ErrorKind::kFailed && !training_->ends_for_good(error))
-      host_.say(fmt::format("once the cause is mended, continue with: {}", request_.resume_command));
+    if (saved_) tell(fmt::format("the model is in {}", directory_.paths().model()));
+    if (error.kind == ErrorKind::kFailed && !training_->ends_for_good(error)) {
+      warn_of_lost_steps();
+      tell(fmt::format("once the cause is mended, continue with: {}", request_.resume_command));
+    }
     return error;
+  }
+
+  // Writes a line for people, also when quiet: what a run has come to is no progress.
+  void tell(std::string_view line) const { host_.console.write(std::string(line) + "\n"); }
+
+  // What was done after the newest checkpoint ends with this process. The files of members are looked after
+  // by the lead, which tells of them itself.
+  void warn_of_lost_steps() const {
+    if (request_.lead) return;
+    const auto newest = tensors::newest_checkpoint(host_.disk, directory_.paths().checkpoints());
+    if (!newest.ok()) return;
+    const std::uint64_t kept = *newest ? (*newest)->next_step.value : 0;
+    if (reached_ <= kept) return;
+    const std::string lost = run::counted(reached_ - kept, "step");
+    if (kept > 0) {
+      host_.warn(fmt::format("the newest checkpoint is of step {}: --resume does {} again", kept, lost));
+    } else {
+      host_.warn(fmt::format("there is no checkpoint: --resume begins at step 1, and does {} again", lost));
+    }
+  }
+
+  // Writes the model. The trained network may be in this memory alone, where a full disk took no checkpoint
+  // either: so files that cannot be written are tried again for a while.
+  Result<void> save_patiently() {
+    const Instant since = host_.clock.now();
+    Result<void> saved = training_->save();
+    const auto may_pass = [&] {
+      return !saved.ok() && saved.error().kind == ErrorKind::kFailed &&
+             saved.error().where.starts_with(directory_.paths().model());
+    };
+    if (!may_pass() || request_.model_patience == Duration()) return saved;
+    host_.warn(fmt::format("the model cannot be written: {}\nIt is tried again for {:.0f} s.",
+                           saved.error().message(), request_.model_patience.seconds()));
+    node::EventLoop loop(host_.clock);
+    Instant next = since + kModelEvery;
+    loop.run(
+        [&]() -> std::optional<Instant> {
+          if (loop.now() < next) return next;
+          saved = training_->save();
+          next = loop.now() + kModelEvery;
+          return next;
+        },
+        [&] {
+          return !may_pass() || loop.now() - since >= request_.model_patience || request_.stop_requested();
+        });
+    return saved;
   }
 
   Result<void> prepare() {
@@ -151,6 +218,7 @@ class TrainRun {
   Result<DoneSteps> train() {
     const auto events = [this](std::string_view name, EventFields fields) {
       log_.event(name, fields);
+      warnings_.on_event(name, fields);
       if (name == "checkpoint_damaged") warn_of_damage(fields);
       if (name == "resumed") tell_start(fields);
     };
@@ -160,16 +228,19 @@ class TrainRun {
     StepWatch watch(host_, log_, facts_.batch);
     const auto on_step = [this, &watch](const engine::TrainProgress& progress) {
       if (progress.steps_done == 1) tell_beginning();
-      watch.on_step(progress);
+      reached_ = progress.steps_done;
+      if (!finished_before()) watch.on_step(progress);
     };
+    // A finished run ends with the first step that it would do anew: nobody has asked for that.
+    const auto stop = [this] { return request_.stop_requested() || (finished_before() && reached_ > 0); };
     train_begin_ = host_.clock.now();
-    auto done = training_->train(
-        {.on_step = on_step, .stop_requested = request_.stop_requested, .events = events}, load_seconds_);
+    auto done =
+        training_->train({.on_step = on_step, .stop_requested = stop, .events = events}, load_seconds_);
     watch.finish();
     steps_seconds_ = (host_.clock.now() - train_begin_).seconds();
     own_steps_ = watch.steps_seen();
     if (watch.error().has_value()) return *watch.error();
-    if (done.ok() && own_steps_ == 0) {
+    if (done.ok() && own_steps_ == 0 && reached_ == 0) {
       // All steps were done before. The log gives their curve.
       if (auto kept = log_.continue_at(done->steps); !kept.ok()) return kept.error();
     }
@@ -188,7 +259,7 @@ class TrainRun {
   // Says with which step the run goes on. After damage it may be one that nobody expects.
   void tell_start(EventFields fields) {
     started_ = true;
-    if (directory_.finished_summary().has_value()) return;
+    if (finished_before()) return;
     const auto step = std::ranges::find(fields, "step", &EventField::key);
     const auto* const number = step == fields.end() ? nullptr : std::get_if<std::uint64_t>(&step->value);
     if (number == nullptr) return;
@@ -202,14 +273,14 @@ class TrainRun {
 
   // A run that was begun before does its first step here. If it says nothing, it goes on from a checkpoint.
   void tell_beginning() {
-    if (std::exchange(started_, true) || directory_.is_new()) return;
+    if (std::exchange(started_, true) || directory_.is_new() || finished_before()) return;
     host_.warn(fmt::format("{} has no whole checkpoint of this run: it begins again at its first step",
                            directory_.paths().checkpoints()));
   }
 
   Result<TrainResult> finish(const DoneSteps& done) {
     facts_ = training_->facts();
-    if (auto saved = training_->save(); !saved.ok()) return saved.error();
+    if (auto saved = save_patiently(); !saved.ok()) return saved.error();
     saved_ = true;
     TrainSummary summary = summarize(done);
     const std::string curve = curve_svg(log_.curve(), facts_.title);
@@ -218,7 +289,7 @@ class TrainRun {
     const auto measured = training_->measure();
     if (!measured.ok()) return measured.error();
     if (!measured->stopped.empty()) {
-      host_.say(measured->stopped);
+      tell(measured->stopped);
       return TrainResult{.stopped = true, .summary = {}};
     }
     summary.metrics_json = measured->metrics_json;
@@ -282,6 +353,7 @@ class TrainRun {
   const std::string engine_;
   const RunRequest& request_;
   run::RunDirectory directory_;
+  CheckpointWarnings warnings_{host_};
   std::set<std::string> damaged_;  // files that were said to be
   bool started_ = false;           // the step that the run goes on at was said, or it has begun
   run::RunLog log_;
@@ -291,6 +363,7 @@ class TrainRun {
   double load_seconds_ = 0;
   double steps_seconds_ = 0;
   std::uint64_t own_steps_ = 0;
+  std::uint64_t reached_ = 0;  // steps of the run that are done
   Instant train_begin_;
   bool saved_ = false;  // the model is written
 };

@@ -31,7 +31,7 @@ Result<FleetModel> open_fleet(const run::NodeHost& host, const OpenModel& wanted
   const auto found = find_model(host, wanted.directory);
   if (!found.ok()) return found.error();
   const auto opened = sparse_engine::open_model_header(host.disk, *found);
-  if (!opened.ok()) return opened.error();
+  if (!opened.ok()) return model_error(host, wanted.directory, opened.error());
   if (retrieval != sparse_engine::Retrieval::kExact) {
     return Error{.kind = ErrorKind::kUsage,
                  .where = "--nodes",
@@ -42,7 +42,7 @@ Result<FleetModel> open_fleet(const run::NodeHost& host, const OpenModel& wanted
   }
   const bool fuses = opened->header.instances && !wanted.net_alone;
   auto model = sparse_engine::load_model(host.disk, *found, sparse_engine::Reading::kWithoutNetwork);
-  if (!model.ok()) return model.error();
+  if (!model.ok()) return model_error(host, wanted.directory, model.error());
   const auto threads = static_cast<std::size_t>(host.compute.workers());
   auto fleet = ServingFleet::start(
       host, *opened,
@@ -79,6 +79,7 @@ class FleetSession final : public QuerySession {
   }
   [[nodiscard]] std::size_t top() const override { return session_->top(); }
   [[nodiscard]] std::uint64_t nothing_known() const override { return session_->nothing_known(); }
+  [[nodiscard]] IgnoredKeys ignored_keys() const override { return session_->ignored_keys(); }
   [[nodiscard]] std::string describe(const std::string& directory) const override {
     return session_->describe(directory);
   }

@@ -96,9 +96,10 @@ Result<void> check_run_space(host::Disk& disk, const RunSpace& run) {
       run.needed.parts == 0 ? "" : fmt::format("{} for what nodes deliver, ", human_bytes(run.needed.parts));
   const std::string parts = fmt::format("{}: {}{}{} for the model, the rest for logs", human_bytes(wanted),
                                         checkpoints, delivered, human_bytes(run.needed.model));
-  std::string fix =
-      fmt::format("free {}, or give an --out on a larger disk", human_bytes(wanted - there - *free));
-  if (switched_on(when) && run.needed.parts + run.needed.model + kRunLogBytes <= *free + there) {
+  std::string fix = fmt::format("free {} there", human_bytes(wanted - there - *free));
+  if (run.begins) fix += ", or give an --out on a larger disk";
+  if (run.begins && switched_on(when) &&
+      run.needed.parts + run.needed.model + kRunLogBytes <= *free + there) {
     fix += ", or do without checkpoints: checkpoint.every_minutes=0 checkpoint.every_steps=0";
   }
   return Error{.kind = ErrorKind::kFailed,

@@ -37,6 +37,7 @@ struct RunSpace {
   const run::RunPaths& paths;
   std::uint64_t steps = 0;
   sparse_engine::DiskNeeded needed;
+  bool begins = true;  // a run that goes on can change neither its place nor its keys
 };
 // kFailed when checkpoints and model would not fit: it names what is needed, what is free and what would
 // help. Files that an earlier part of the run has written count as free space.

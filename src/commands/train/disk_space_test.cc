@@ -93,6 +93,15 @@ TEST(DiskSpace, RunSpaceToTheByte) {
   write(machine.disk, "run/checkpoints/step-000000000040.ckpt", std::string(9'000'000, 'x'));
   EXPECT_TRUE(fits(18'000'000).ok());
   EXPECT_FALSE(fits(17'999'999).ok());
+  // Neither its place nor its keys can be others: only room helps.
+  RunSpace resumed = run;
+  resumed.begins = false;
+  machine.disk.restart_count({.capacity_bytes = 1});
+  const std::string helps = check_run_space(machine.disk, resumed).error().message();
+  machine.disk.restart_count({});
+  EXPECT_THAT(helps, HasSubstr("; free 18.5 MB there"));
+  EXPECT_THAT(helps, Not(HasSubstr("--out")));
+  EXPECT_THAT(helps, Not(HasSubstr("every_minutes")));
   write(machine.disk, "run/checkpoints/step-000000000100.ckpt", std::string(3'000'000, 'x'));
   EXPECT_TRUE(fits(15'000'000).ok());
   EXPECT_FALSE(fits(14'999'999).ok());

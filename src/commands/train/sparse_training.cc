@@ -100,16 +100,12 @@ class SparseTraining final : public Training {
   }
 
   Result<void> save() override {
-    if (network_) {
-      model_ = samples_->model_of(std::move(*network_));
-      if (auto done = samples_->complete(*model_); !done.ok()) return done;
-    } else {
-      model_ = shape_of_model();
-      take_calibration();
+    if (!model_) {
+      if (auto made = make_model(); !made.ok()) return made;
+      host_.say("writing the model");
     }
-    host_.say("writing the model");
     std::vector<tensors::TensorSource> network;
-    if (parts_) network = std::move(parts_->tensors);
+    if (parts_) network = parts_->tensors;
     return save_model(host_.disk, paths_.model(), *model_, {.network = std::move(network)});
   }
 
@@ -169,10 +165,25 @@ class SparseTraining final : public Training {
   // Opens the cache of an earlier part of this run, or reads the user's files into it.
   Result<void> load() {
     CachePlace place{.directory = paths_.cache()};
-    if (auto opened = open(place); !opened.ok() || samples_ != nullptr) return opened;
+    auto kept = open(place);
+    if (!kept.ok() && kept.error().kind == ErrorKind::kBadData) kept = remove_cache(kept.error());
+    if (!kept.ok() || samples_ != nullptr) return kept;
     if (auto imported = import(place); !imported.ok()) return imported;
     if (auto opened = open(place); !opened.ok()) return opened;
     return samples_ != nullptr ? Result<void>() : missing_data();
+  }
+
+  // What the run keeps of its data is made anew, where the user's files still are.
+  Result<void> remove_cache(Error damaged) {
+    const std::string& from = config_.data.train;
+    const auto source = find_source(host_.disk, from, config_.data.format);
+    if (from.empty() || !source.ok() || is_read_once(host_.disk, from)) {
+      damaged.fix = fmt::format("put the training records back at {}, and resume: they are read again", from);
+      return damaged;
+    }
+    host_.warn(fmt::format("what the run kept of its data is damaged, and {} is read again: {}: {}", from,
+                           damaged.where, damaged.what));
+    return host_.disk.remove_all(paths_.cache());
   }
 
   Result<void> open(const CachePlace& place) {
@@ -232,7 +243,8 @@ class SparseTraining final : public Training {
     sparse_engine::DiskNeeded disk = sparse_engine::disk_needed(config_, recipe_, samples_->schema());
     if (runner_ != nullptr) disk.parts = disk.last_checkpoint;
     if (auto fits = check_run_space(
-            host_.disk, {.config = config_, .paths = paths_, .steps = recipe_.steps, .needed = disk});
+            host_.disk,
+            {.config = config_, .paths = paths_, .steps = recipe_.steps, .needed = disk, .begins = begins_});
         !fits.ok()) {
       return fits;
     }
@@ -291,6 +303,16 @@ class SparseTraining final : public Training {
     }
     measured.calibration = model.fusion.net_calibration;
     return measured;
+  }
+
+  Result<void> make_model() {
+    if (network_) {
+      model_ = samples_->model_of(std::move(*network_));
+      return samples_->complete(*model_);
+    }
+    model_ = shape_of_model();
+    take_calibration();
+    return {};
   }
 
   // The members that held the network have ended, or could not answer: then the model gives no probabilities.
@@ -388,7 +410,8 @@ Result<TrainResult> run_training(const run::NodeHost& host, const TrainRequest& 
                        .resume = request.resume,
                        .config = train_keys().values(request.config),
                        .settings = request.settings,
-                       .stop_requested = request.stop_requested});
+                       .stop_requested = request.stop_requested,
+                       .model_patience = request.model_patience});
 }
 
 }  // namespace gossamer::commands

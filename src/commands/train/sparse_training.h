@@ -93,6 +93,7 @@ struct TrainRequest {
   // Asked after each step and between the parts of the work.
   FunctionRef<bool()> stop_requested;
   StepRunner* runner = nullptr;  // null: this process does the steps
+  Duration model_patience = {};  // as in RunRequest
 };
 [[nodiscard]] Result<TrainResult> run_training(const run::NodeHost& host, const TrainRequest& request);
 

@@ -5,14 +5,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "commands/predict/prediction.h"
+#include "commands/run/train_run.h"
 #include "commands/train/sparse_training.h"
 #include "commands/train/test_small_run.h"
 #include "host/api/files.h"
+#include "run/lead_file.h"
 #include "run/test_machine.h"
+#include "tensors/checkpoint.h"
+#include "tensors/fleet_files.h"
 
 namespace gossamer::commands {
 namespace {
@@ -63,6 +69,9 @@ TEST(TrainRun, WritesALostModelAgain) {
   }
   write(machine.disk, "/run/model/NOTES.txt", "years of work");
   write(machine.disk, "/run/model/model.json", "{");
+  EXPECT_THAT(open_model(machine.host(), "/run").error().message(),
+              HasSubstr("; write the model again: gossamer train --resume --out /run"));
+  EXPECT_THAT(open_model(machine.host(), "/run/model").error().message(), HasSubstr("restore the model"));
   ASSERT_TRUE(train_on(machine, config, run::Continue::kResume).ok());
   EXPECT_EQ(files_of(machine.disk, "/run/model"), model);
   EXPECT_EQ(*host::read_text(machine.disk, fmt::format("/run/model.damaged-{}/NOTES.txt", gone.size())),
@@ -75,6 +84,120 @@ TEST(TrainRun, WritesALostModelAgain) {
   EXPECT_THAT(refused.error().message(), HasSubstr("/run/model/model.json"));
   EXPECT_THAT(refused.error().message(), HasSubstr("train again from step 5: rm /run/summary.json, then: "));
   EXPECT_FALSE(*machine.disk.exists("/run/model/model.json"));
+}
+
+// Claim: a finished run whose last checkpoint is damaged is refused as one without it: nothing is trained
+// anew, and the model's place, the summary and the curve's figures stay as they are. The same holds where
+// files of a fleet look whole, and cannot be gone on from.
+TEST(TrainRun, TrainsNothingAnewUnasked) {
+  for (const bool of_a_fleet : {false, true}) {
+    SCOPED_TRACE(of_a_fleet);
+    SimMachine machine;
+    put_two_classes(machine);
+    sparse_engine::TrainConfig config = testing::small_run();
+    config.checkpoint = {.every_steps = 2, .every_minutes = 0, .keep = 3};
+    ASSERT_TRUE(train_on(machine, config).ok());
+    const std::string last = "/run/checkpoints/step-000000000006.ckpt";
+    tensors::CheckpointInfo info = **tensors::newest_checkpoint(machine.disk, "/run/checkpoints");
+    info.config_fingerprint.resize(info.config_fingerprint.rfind('-'));
+    std::string bytes = *host::read_text(machine.disk, last);
+    bytes[100] = static_cast<char>(bytes[100] ^ 1);
+    write(machine.disk, last, bytes);
+    if (of_a_fleet) {
+      ASSERT_TRUE(machine.disk.remove_all(last).ok());
+      ASSERT_TRUE(tensors::write_fleet_file(machine.disk, "/run/checkpoints", NodeId(3), info, {}).ok());
+    }
+    ASSERT_TRUE(machine.disk.remove_all("/run/model").ok());
+    const auto metrics = *host::read_text(machine.disk, "/run/metrics.jsonl");
+    const auto refused = train_on(machine, config, run::Continue::kResume);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().kind, ErrorKind::kBadData) << refused.error().message();
+    EXPECT_THAT(refused.error().message(),
+                HasSubstr(of_a_fleet ? "train again from step 6: rm" : "train again from step 5: rm"));
+    EXPECT_EQ(machine.said("the model is written again"), of_a_fleet);
+    EXPECT_FALSE(machine.said("begins again"));
+    EXPECT_FALSE(*machine.disk.exists("/run/model"));
+    EXPECT_EQ(*host::read_text(machine.disk, "/run/metrics.jsonl"), metrics);
+  }
+}
+
+// A quiet run whose disk is full from one step on. Each question whether it is to stop takes a second.
+struct FullDisk {
+  std::uint64_t full_from = 3;
+  std::uint64_t room_at = 1'000'000;  // that question
+  std::uint64_t stop_at = 1'000'000;
+  SimMachine machine = {};
+  std::uint64_t asked = 0;  // after steps, and while the model cannot be written
+
+  [[nodiscard]] bool stops() {
+    machine.clock.advance(from_seconds(1));
+    if (!*machine.disk.exists("/run/checkpoints")) return false;
+    ++asked;
+    if (asked == full_from) machine.disk.restart_count({.capacity_bytes = 1});
+    if (asked == room_at) machine.disk.restart_count({});
+    return asked >= stop_at;
+  }
+  Result<TrainResult> run() {
+    put_two_classes(machine);
+    sparse_engine::TrainConfig config = testing::small_run();
+    config.checkpoint = {.every_steps = 2, .every_minutes = 0, .keep = 3};
+    const auto stop = [this] { return stops(); };
+    run::NodeHost host = machine.host();
+    host.verbosity = run::Verbosity::kQuiet;
+    return run_training(host, {.directory = "/run",
+                               .resume = run::Continue::kNo,
+                               .config = config,
+                               .settings = {},
+                               .stop_requested = stop,
+                               .model_patience = kModelPatience});
+  }
+};
+
+// Claim: a full disk is warned of at the first checkpoint that it costs, once. The model is tried again until
+// there is room, and then the run is finished.
+TEST(TrainRun, WaitsForRoomForTheModel) {
+  FullDisk full{.room_at = 20};
+  const auto done = full.run();
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  EXPECT_FALSE(done->stopped);
+  EXPECT_TRUE(full.machine.said("warning: no checkpoint of step 4: ")) << full.machine.console.text;
+  EXPECT_FALSE(full.machine.said("no checkpoint of step 6"));
+  EXPECT_TRUE(full.machine.said("warning: the model cannot be written: ")) << full.machine.console.text;
+  EXPECT_GE(full.asked, 20U);
+  EXPECT_TRUE(*full.machine.disk.exists("/run/model/model.json"));
+}
+
+// Claim: where no room comes, the run ends after half a minute, or at once where it is to stop. It says, also
+// when quiet, how many steps are lost with this process, and how it goes on.
+TEST(TrainRun, TellsWhatAFullDiskHasCost) {
+  struct Case {
+    std::uint64_t full_from;
+    std::uint64_t stop_at;
+    std::uint64_t asked;
+    std::string_view warning;
+  };
+  for (const Case& one :
+       {Case{3, 1000, 36, "warning: the newest checkpoint is of step 2: --resume does 4 steps again\n"},
+        Case{1, 1000, 36,
+             "warning: there is no checkpoint: --resume begins at step 1, and does 6 steps again\n"},
+        Case{3, 9, 9, "warning: the newest checkpoint is of step 2: --resume does 4 steps again\n"},
+        Case{3, 5, 5, "warning: the newest checkpoint is of step 2: --resume does 3 steps again\n"}}) {
+    FullDisk full{.full_from = one.full_from, .stop_at = one.stop_at};
+    const auto done = full.run();
+    ASSERT_FALSE(done.ok());
+    EXPECT_THAT(done.error().message(), HasSubstr("No space left"));
+    EXPECT_THAT(full.machine.console.text, HasSubstr(one.warning));
+    EXPECT_TRUE(full.machine.said("once the cause is mended, continue with: gossamer train --resume"));
+    EXPECT_NEAR(static_cast<double>(full.asked), static_cast<double>(one.asked), 1);
+  }
+}
+
+// Claim: how a stopped run goes on is said also when quiet.
+TEST(TrainRun, TellsHowItGoesOnWhenQuiet) {
+  FullDisk enough{.full_from = 1'000'000, .stop_at = 3};
+  const auto done = enough.run();
+  ASSERT_TRUE(done.ok() && done->stopped);
+  EXPECT_EQ(enough.machine.console.text, "stopped after step 3; continue with: gossamer train --resume\n");
 }
 
 // Claim: a run that goes on says at which step. Where checkpoints are damaged it names them by their paths,
@@ -102,6 +225,37 @@ TEST(TrainRun, TellsWhereItGoesOn) {
     ASSERT_TRUE(train_on(machine, config, run::Continue::kResume).ok());
     EXPECT_TRUE(machine.said(goes_on[damaged])) << machine.console.text;
     EXPECT_EQ(machine.said("warning: /run/checkpoints/step-000000000006.ckpt is damaged"), damaged == 1);
+  }
+}
+
+// Claim: what a run keeps of its data is made anew where it is damaged, with a warning, and the run ends as
+// without the damage. Where the user's file is gone the error says where it has to be.
+TEST(TrainRun, ReadsItsDataAgain) {
+  for (const bool gone : {false, true}) {
+    SCOPED_TRACE(gone);
+    SimMachine machine;
+    put_two_classes(machine);
+    sparse_engine::TrainConfig config = testing::small_run();
+    config.checkpoint = {.every_steps = 2, .every_minutes = 0, .keep = 3};
+    ASSERT_TRUE(train_on(machine, config).ok());
+    const auto model = files_of(machine.disk, "/run/model");
+    ASSERT_TRUE(machine.disk.remove_all("/run/summary.json").ok());
+    const std::string cache = *host::read_text(machine.disk, "/run/cache/train.cache");
+    write(machine.disk, "/run/cache/train.cache", cache.substr(0, cache.size() / 2));
+    if (gone) {
+      ASSERT_TRUE(machine.disk.remove_all("/data/train.txt").ok());
+    }
+    const auto again = train_on(machine, config, run::Continue::kResume);
+    EXPECT_EQ(again.ok(), !gone);
+    if (gone) {
+      EXPECT_THAT(again.error().message(), HasSubstr("/run/cache/train.cache"));
+      EXPECT_THAT(again.error().fix, HasSubstr("put the training records back at /data/train.txt"));
+      continue;
+    }
+    EXPECT_TRUE(
+        machine.said("warning: what the run kept of its data is damaged, and /data/train.txt is read"));
+    EXPECT_EQ(*host::read_text(machine.disk, "/run/cache/train.cache"), cache);
+    EXPECT_EQ(files_of(machine.disk, "/run/model"), model);
   }
 }
 
@@ -215,6 +369,50 @@ TEST(TrainRun, TellsOfOtherThreads) {
     ASSERT_TRUE(done.ok()) << done.error().message();
     EXPECT_EQ(machine.said("done with 2 threads so far, and goes on with 3"), workers == 3);
     EXPECT_EQ(machine.said("the same bits: --threads 2"), workers == 3);
+  }
+}
+
+// Claim: of a run by several nodes only the threads of one node count. Two nodes share five threads as they
+// share four. With other nodes than before, all threads are compared.
+TEST(TrainRun, ComparesTheThreadsOfANode) {
+  struct Case {
+    int workers;
+    std::size_t nodes;
+    bool told;
+  };
+  for (const Case& one : {Case{5, 2, false}, Case{6, 2, true}, Case{6, 3, true}}) {
+    SimMachine machine;
+    put_two_classes(machine);
+    int asked = 0;
+    const auto train = [&](run::Continue resume, int workers, std::size_t nodes, int stop_after) {
+      host::SimCompute compute({.workers = workers});
+      const run::NodeHost host = machine.host();
+      const run::NodeHost with{.disk = host.disk,
+                               .clock = host.clock,
+                               .compute = compute,
+                               .kernels = host.kernels,
+                               .console = host.console};
+      const auto stop = [&] { return ++asked > stop_after; };
+      RunRequest request{.directory = "/run",
+                         .resume = resume,
+                         .engine = {.name = "sparse", .unnamed = "sparse"},
+                         .config = sparse_engine::train_keys().values(testing::small_run()),
+                         .settings = {},
+                         .stop_requested = stop};
+      request.lead.emplace();
+      request.lead->own = OwnNodes{.nodes = nodes, .threads_each = static_cast<std::size_t>(workers) / nodes};
+      const auto alone = [](const TrainingPlace& place) { return sparse_training(place, nullptr); };
+      const auto done = run_training(with, "sparse", alone, request);
+      ASSERT_TRUE(done.ok()) << done.error().message();
+    };
+    train(run::Continue::kNo, 4, 2, 3);
+    ASSERT_TRUE(machine.disk.make_directories("/run/nodes/coordinator").ok());
+    run::LeadFile file;
+    file.engine = "sparse";
+    file.nodes = 2;
+    ASSERT_TRUE(run::keep_lead_file(machine.disk, "/run/nodes/coordinator", file).ok());
+    train(run::Continue::kResume, one.workers, one.nodes, 1000);
+    EXPECT_EQ(machine.said("done with 4 threads so far"), one.told) << one.workers << " " << one.nodes;
   }
 }
 

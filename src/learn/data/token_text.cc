@@ -7,6 +7,12 @@
 
 namespace gossamer::data {
 
+namespace {
+
+std::string times(std::uint64_t count) { return count == 1 ? "once" : std::to_string(count) + " times"; }
+
+}  // namespace
+
 Result<TokenText> TokenTextBuilder::finish(const VocabularyLimits& limits) {
   std::vector<std::uint32_t> order(count_.size());
   std::iota(order.begin(), order.end(), 0U);
@@ -25,8 +31,8 @@ Result<TokenText> TokenTextBuilder::finish(const VocabularyLimits& limits) {
     const std::uint64_t most = count_.empty() ? 0 : count_[order.front()];
     return Error{.kind = ErrorKind::kBadData,
                  .what = "no word of the text is frequent enough",
-                 .got = "at most " + std::to_string(most) + " times the same word",
-                 .expected = "words that stand " + std::to_string(limits.min_count) + " times or more",
+                 .got = "the same word at most " + times(most),
+                 .expected = "words that stand " + times(limits.min_count) + " or more",
                  .fix = "lower word2vec.min_count, or give more text"};
   }
   std::size_t kept = 0;

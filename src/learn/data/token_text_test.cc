@@ -45,7 +45,7 @@ TEST(TokenText, Limits) {
   const auto none = build("a b b", {.min_count = 3});
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().kind, ErrorKind::kBadData);
-  EXPECT_THAT(none.error().message(), HasSubstr("at most 2 times the same word"));
+  EXPECT_THAT(none.error().message(), HasSubstr("the same word at most 2 times"));
   EXPECT_FALSE(build("", {.min_count = 1}).ok());
 }
 

@@ -82,6 +82,10 @@ Result<void> TextBatch::featurize(const Featurizer& featurizer, float context_we
     for (std::size_t i = range.begin; i < range.end; ++i) {
       const auto row = featurizer.features(text(i), context(i), context_weight, worker.scratch);
       CHECK(row.ok(), i);
+      if (!context(i).empty() && context_weight != 0) {  // the scratch has the words of the context
+        worker.context_words.words += worker.scratch.words;
+        worker.context_words.unknown += worker.scratch.unknown_words;
+      }
       worker.index.insert(worker.index.end(), row->index.begin(), row->index.end());
       worker.value.insert(worker.value.end(), row->value.begin(), row->value.end());
       worker.begin.push_back(worker.index.size());
@@ -100,6 +104,15 @@ Result<void> TextBatch::featurize(const Featurizer& featurizer, float context_we
   }
   clear();
   return done;
+}
+
+ContextWords TextBatch::context_words() const {
+  ContextWords all;
+  for (const Worker& worker : workers_) {
+    all.words += worker.context_words.words;
+    all.unknown += worker.context_words.unknown;
+  }
+  return all;
 }
 
 }  // namespace gossamer::text

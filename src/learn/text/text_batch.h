@@ -21,6 +21,12 @@
 
 namespace gossamer::text {
 
+// Words of contexts, each counted where it stands, and those among them that have no known feature.
+struct ContextWords {
+  std::uint64_t words = 0;
+  std::uint64_t unknown = 0;
+};
+
 class TextBatch {
  public:
   explicit TextBatch(host::Compute& compute) : compute_(compute), workers_(workers(compute)) {}
@@ -36,6 +42,8 @@ class TextBatch {
   // Hands the records to `sink` in the order in which they came. The batch is then empty.
   [[nodiscard]] Result<void> featurize(const Featurizer& featurizer, float context_weight,
                                        FunctionRef<Result<void>(const data::Record& record)> sink);
+  // Those of all records that featurize() has handed over, if their contexts have a weight.
+  [[nodiscard]] ContextWords context_words() const;
 
  private:
   // The rows of one worker, back to back.
@@ -44,6 +52,7 @@ class TextBatch {
     std::vector<std::size_t> begin;
     std::vector<std::uint32_t> index;
     std::vector<float> value;
+    ContextWords context_words;
   };
   [[nodiscard]] static std::size_t workers(const host::Compute& compute) {
     return static_cast<std::size_t>(compute.workers());

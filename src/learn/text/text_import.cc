@@ -78,6 +78,7 @@ Result<data::ReadReport> import_text(host::Disk& disk, const data::ImportOptions
   });
   if (!report.ok()) return report;
   if (auto written = write_batch(); !written.ok()) return written.error();
+  if (import.context_words != nullptr) *import.context_words = batch.context_words();
   const data::NameTable& names = assembler.label_names();
   const auto& words = featurizer.state().features;
   const std::vector<std::string_view> feature_names(words.begin(), words.end());

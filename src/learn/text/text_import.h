@@ -17,6 +17,7 @@
 #include "learn/data/read/import.h"
 #include "learn/data/read/reading.h"
 #include "learn/text/featurizer.h"
+#include "learn/text/text_batch.h"
 
 namespace gossamer::text {
 
@@ -26,7 +27,8 @@ namespace gossamer::text {
 
 struct TextImport {
   const Featurizer& featurizer;
-  float context_weight = 1;  // of a record's "context"; its text has 1
+  float context_weight = 1;               // of a record's "context"; its text has 1
+  ContextWords* context_words = nullptr;  // gets those of all records, unless it is null
 };
 [[nodiscard]] Result<data::ReadReport> import_text(host::Disk& disk, const data::ImportOptions& options,
                                                    const TextImport& import);

@@ -39,13 +39,21 @@ class Library final : public httplib::Server {
   [[nodiscard]] int socket() const { return svr_sock_; }
 };
 
-std::string media_type(const httplib::Request& request) {
+// The content type in lower case, without blanks and quotes.
+std::string content_type(const httplib::Request& request) {
   std::string type = request.get_header_value("Content-Type");
-  type = type.substr(0, type.find(';'));
-  type.erase(std::remove(type.begin(), type.end(), ' '), type.end());
+  std::erase_if(type, [](char c) { return c == ' ' || c == '\t' || c == '"'; });
   std::transform(type.begin(), type.end(), type.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
   return type;
+}
+
+std::string charset_of(std::string_view type) {
+  constexpr std::string_view kName = ";charset=";
+  const std::size_t at = type.find(kName);
+  if (at == std::string_view::npos) return {};
+  type.remove_prefix(at + kName.size());
+  return std::string(type.substr(0, type.find(';')));
 }
 
 void send(httplib::Response& response, const HttpReply& reply) {
@@ -231,7 +239,8 @@ HttpReply PosixHttpServer::hand_over(HttpRequest request) {
 
 void PosixHttpServer::post(const httplib::Request& from, httplib::Response& to,
                            const httplib::ContentReader& read) {
-  HttpRequest request{.content_type = media_type(from), .parameters = {}, .repeated = {}, .body = {}};
+  const std::string type = content_type(from);
+  HttpRequest request{.content_type = type.substr(0, type.find(';')), .charset = charset_of(type)};
   for (const auto& [name, value] : from.params) {
     if (!request.parameters.insert_or_assign(name, value).second) request.repeated = name;
   }

@@ -47,7 +47,8 @@
 namespace gossamer::host {
 
 struct HttpRequest {
-  std::string content_type = {};                       // without parameters, lower case
+  std::string content_type = {};  // without parameters, lower case
+  std::string charset = {};       // of the content type, lower case; empty: none is named
   std::map<std::string, std::string> parameters = {};  // from the query string; the last of a name counts
   std::string repeated = {};                           // a parameter that stands twice; empty: none does
   std::string body = {};

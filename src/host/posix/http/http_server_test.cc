@@ -56,6 +56,26 @@ void serve_while(HttpServer& server, const std::vector<std::function<void(httpli
 }
 const auto kEcho = [](std::span<const HttpRequest> requests) { return echo(requests); };
 
+// Claim: the type of a body comes without its parameters, and its encoding beside it, however they are
+// written.
+TEST(HttpServer, TellsTypeAndCharset) {
+  const auto server = HttpServer::start(options_of());
+  ASSERT_TRUE(server.ok());
+  const auto tell = [](std::span<const HttpRequest> requests) {
+    std::vector<HttpReply> replies;
+    for (const HttpRequest& request : requests)
+      replies.push_back({.content_type = "text/plain", .body = request.content_type + "|" + request.charset});
+    return replies;
+  };
+  serve_while(**server, {[](httplib::Client& http) {
+    EXPECT_EQ(http.Post("/echo", "x", "Text/Plain; x=y; Charset=\"ISO-8859-1\"; z=1")->body,
+              "text/plain|iso-8859-1");
+    EXPECT_EQ(http.Post("/echo", "x", "application/json;charset=UTF-8")->body, "application/json|utf-8");
+    EXPECT_EQ(http.Post("/echo", "x", "application/json")->body, "application/json|");
+  }},
+              tell);
+}
+
 // A page that changes is made anew for each request. A server without an endpoint takes no POST.
 TEST(HttpServer, PagesThatChange) {
   std::atomic<int> made = 0;

@@ -227,6 +227,21 @@ bool JsonlEvents::end_array() {
   }
 }
 
+namespace {
+
+// The last escape of a half of a surrogate pair, such as \\ud800; empty where there is none.
+std::string_view lone_surrogate(std::string_view read) {
+  constexpr std::size_t kEscape = 6;
+  for (std::size_t at = read.rfind('\\'); at != std::string_view::npos; at = read.rfind('\\', at - 1)) {
+    const std::string_view escape = read.substr(at, kEscape);
+    if (escape.size() == kEscape && (escape.starts_with("\\ud") || escape.starts_with("\\uD"))) return escape;
+    if (at == 0) break;
+  }
+  return {};
+}
+
+}  // namespace
+
 bool JsonlEvents::parse_error(std::size_t position, const std::string& token, const Json::exception& error) {
   // The library says how many bytes it has read: the last of them is the wrong one.
   const std::size_t read = std::clamp<std::size_t>(position, 1, text_.line.size() + 1);
@@ -234,6 +249,9 @@ bool JsonlEvents::parse_error(std::size_t position, const std::string& token, co
   const bool is_overflow = std::strstr(error.what(), "number overflow") != nullptr;
   const bool is_end =
       std::strstr(error.what(), "unexpected end of input") != nullptr || read > text_.line.size();
+  const std::string_view surrogate = std::strstr(error.what(), "surrogate") != nullptr
+                                         ? lone_surrogate(text_.line.substr(0, read))
+                                         : std::string_view();
   BadLine bad{.column = read, .error = {.kind = ErrorKind::kBadData, .fix = std::string(kFixLine)}};
   if (is_end) {
     bad.column = text_.line.size() + 1;
@@ -247,6 +265,11 @@ bool JsonlEvents::parse_error(std::size_t position, const std::string& token, co
     bad.error.what = "the text is not UTF-8";
     bad.error.got = quote(text_.line.substr(at, 1));
     bad.error.expected = "UTF-8";
+  } else if (!surrogate.empty()) {
+    bad.column = static_cast<std::size_t>(surrogate.data() - text_.line.data()) + 1;
+    bad.error.what = "half of a surrogate pair is no character";
+    bad.error.got = fmt::format("'{}' alone", surrogate);
+    bad.error.expected = R"(both halves, such as '\ud83d\ude00', or the character itself)";
   } else if (is_overflow) {
     bad.column = read - std::min(read - 1, token.size() - 1);
     bad.error.what = "a number is out of range";

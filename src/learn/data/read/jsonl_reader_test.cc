@@ -195,7 +195,10 @@ TEST(JsonlReader, RefusesInvalidJson) {
             "train.jsonl:1:13: the line is not valid JSON: got a zero byte");
   EXPECT_THAT(where_and_what("{\"text\": \"\"} {}"),
               HasSubstr("train.jsonl:1:14: the line is not valid JSON"));
-  EXPECT_THAT(where_and_what("{\"text\": \"\\ud800\"}"), HasSubstr("the line is not valid JSON"));
+  for (const char* behind : {"", " purrs", "\\u0041", "\\n"})
+    EXPECT_EQ(where_and_what(std::string("{\"text\": \"\\u00e4 \\uD800") + behind + "\", \"labels\": []}"),
+              R"(train.jsonl:1:18: half of a surrogate pair is no character: got '\uD800' alone)");
+  EXPECT_THAT(where_and_what(R"({"text": "\udc00"})"), HasSubstr(R"(got '\udc00' alone)"));
   EXPECT_THAT(where_and_what(std::string(100'000, '[')), HasSubstr("the line is not a record"));
   EXPECT_THAT(where_and_what("{\"x\": " + std::string(20, '[')), HasSubstr("got the end of the line"));
 }
