@@ -45,7 +45,7 @@ class Eval(Answers):
         done = self.run_here("eval", "model", "--data", "strange.jsonl", "--json", "--quiet")
         self.assertEqual(done.status, 0, done.err)
         self.assertEqual((done.json()["samples"], done.json()["samples_nothing_known"]), (2, 1))
-        self.assertIn("warning: of 1 test record the model knows none of its words", done.err)
+        self.assertIn("warning: 1 test record has no word or feature that the model knows", done.err)
         self.assertIn("2 test records; the model knows nothing of 1 of them", self.run_here("eval", "model", "--data", "strange.jsonl").out)
         self.write("alien.jsonl", '{"text": "zapatos de cuero", "labels": ["boots"]}', '{"text": "tent"}')
         self.refused(["eval", "model", "--data", "alien.jsonl"], "alien.jsonl", "1 record", "words of the training records")

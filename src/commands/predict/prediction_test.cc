@@ -172,7 +172,8 @@ TEST(Evaluate, TellsRecordsOfWhichNothingIsKnown) {
   ASSERT_TRUE(some.ok()) << some.error().message();
   EXPECT_EQ(some->samples, 3U);
   EXPECT_EQ(some->nothing_known, 2U);
-  EXPECT_THAT(machine.console.text, HasSubstr("warning: of 2 test records the model knows none"));
+  EXPECT_THAT(machine.console.text,
+              HasSubstr("warning: 2 test records have no word or feature that the model knows"));
   EXPECT_THAT(metrics_text(*some), HasSubstr("the model knows nothing of 2 of them"));
   EXPECT_TRUE(evaluate_model(host, model, {.source = source("none.jsonl")}).ok());
   const auto refused = evaluate_model(host, model, {.source = source("none.jsonl"), .none_seen = with});

@@ -43,10 +43,10 @@ std::string describe_unseen(const UnseenLabels& labels) {
 }
 
 std::string describe_unknown_records(std::uint64_t records) {
-  const std::string_view words =
-      records == 1 ? "its words or features; it counts" : "their words or features; they count";
-  return fmt::format("of {} the model knows none of {} like blank queries",
-                     run::counted(records, "test record"), words);
+  const bool one = records == 1;
+  return fmt::format("{} {} no word or feature that the model knows; {}",
+                     run::counted(records, "test record"), one ? "has" : "have",
+                     one ? "it counts like a blank query" : "they count like blank queries");
 }
 
 enum class Naming { kNames, kNumbers };
