@@ -142,7 +142,8 @@ void tell_unused(const run::NodeHost& host, const std::vector<settings::KeySetti
   }
 }
 
-// Machines that have joined a run have what they did since its last checkpoint.
+// Machines that have joined a run have what they did since its last checkpoint. Whether any has is not known
+// here: the lead's file is written before.
 void tell_machines(Context& context, const run::NodeHost& host, const TrainFlags& flags) {
   const run::RunPaths paths(flags.out);
   const auto file = run::read_lead_file(context.disk, paths.lead());
@@ -151,8 +152,8 @@ void tell_machines(Context& context, const run::NodeHost& host, const TrainFlags
   const auto ended = context.disk.exists(paths.root + "/nodes/ended");  // all have brought what they had
   if ((finished.ok() && *finished) || (ended.ok() && *ended)) return;
   host.warn(
-      fmt::format("machines have joined this run, and may have steps that no checkpoint here has; to go on "
-                  "with them: {}",
+      fmt::format("this run had a coordinator; machines that joined it may have steps that no checkpoint "
+                  "here has; to go on with them: {}",
                   run::resume_command(context.disk, flags.out)));
 }
 

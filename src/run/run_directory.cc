@@ -186,7 +186,7 @@ void RunDirectory::abandon() {
   if (!fresh_) return;
   for (const std::string& path :
        {paths_.config(), paths_.config() + ".tmp", paths_.metrics(), paths_.events(), paths_.cache(),
-        paths_.checkpoints(), paths_.root + "/.lock"}) {
+        paths_.data_sum(), paths_.data_sum() + ".tmp", paths_.checkpoints(), paths_.root + "/.lock"}) {
     static_cast<void>(disk_.remove_all(path));
   }
   lock_.reset();

@@ -230,7 +230,7 @@ class Resume(Answers):
             file.write('engine = "sparse"\n')
         done = self.run_here("train", "--resume", "--out", "joined", "--quiet")
         self.assertEqual(done.status, 0, done.err)
-        self.assertIn("warning: machines have joined this run", done.err)
+        self.assertIn("warning: this run had a coordinator", done.err)
         self.assertIn("gossamer coordinator --resume --out joined", done.err)
         self.assertNotIn("machines", self.run_here("train", "--resume", "--out", "joined").err)
 

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/nearest_name.h"
 #include "base/printable.h"
+#include "base/shell_word.h"
 #include "host/api/files.h"
 #include "run/run_directory.h"
 #include "settings/toml.h"
@@ -44,7 +45,7 @@ Error config_missing(const WrittenConfig& written) {
           .what = "CONFIG is missing",
           .got = fmt::format("the key {}", quote(written.config)),
           .expected = "a preset such as xmc, or a TOML file, before all keys",
-          .fix = fmt::format("xmc {}", written.config)};
+          .fix = fmt::format("xmc {}", shell_word(written.config))};
 }
 
 // The settings of a preset, a file or nothing.

@@ -11,8 +11,10 @@
 #include "base/printable.h"
 #include "commands/predict/block_evaluation.h"
 #include "commands/records/record_formats.h"
+#include "commands/run/kept_network.h"
 #include "engines/sparse/model/model_file.h"
 #include "engines/sparse/predict/frequent_labels.h"
+#include "host/api/files.h"
 #include "run/resume_command.h"
 #include "run/run_directory.h"
 
@@ -60,6 +62,16 @@ Error none_known(const std::string& path, std::uint64_t records, const sparse_en
   return error;
 }
 
+// How a finished run gets its model again. Checkpoints may be deleted once the model is there.
+std::string model_again(host::Disk& disk, const std::string& directory) {
+  const run::RunPaths paths(directory);
+  const auto summary = host::read_text(disk, paths.summary());
+  const auto kept = summary.ok() ? kept_network(disk, paths, *summary) : Result<KeptNetwork>(summary.error());
+  return kept.ok() && kept->trained
+             ? "write the model again: " + run::resume_command(disk, directory)
+             : "restore the model from a copy: no checkpoint here has all of its steps";
+}
+
 // A run that is not finished, or whose model is gone, is told how it gets one.
 Error no_model(host::Disk& disk, const std::string& directory) {
   const run::RunPaths paths(directory);
@@ -74,8 +86,7 @@ Error no_model(host::Disk& disk, const std::string& directory) {
   const auto finished = disk.exists(paths.summary());
   const bool gone = finished.ok() && *finished;
   error.got = gone ? "a finished run whose model is gone" : "a run that has not finished";
-  error.fix = fmt::format("{}: {}", gone ? "write the model again" : "finish it",
-                          run::resume_command(disk, directory));
+  error.fix = gone ? model_again(disk, directory) : "finish it: " + run::resume_command(disk, directory);
   return error;
 }
 
@@ -179,7 +190,7 @@ Error model_error(const run::NodeHost& host, const std::string& directory, Error
     const auto there = host.disk.exists(path);
     if (!there.ok() || !*there) return error;
   }
-  error.fix = "write the model again: " + run::resume_command(host.disk, directory);
+  error.fix = model_again(host.disk, directory);
   return error;
 }
 

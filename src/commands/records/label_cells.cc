@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -26,7 +27,13 @@ bool opens_list(std::string_view cell) {
   return cell.starts_with('[') || (quote_behind && (cell.front() == '(' || cell.front() == '{'));
 }
 
-bool is_json_list(std::string_view cell) { return read_json<nlohmann::json>(cell).is_array(); }
+// Whether a cell is a list of strings and numbers. Objects in it are no labels.
+bool is_json_list(std::string_view cell) {
+  const auto list = read_json<nlohmann::json>(cell);
+  return list.is_array() && std::ranges::all_of(list, [](const nlohmann::json& label) {
+           return label.is_string() || label.is_number();
+         });
+}
 
 // Whether a cell is a list of strings and numbers with commas between. Python would join two strings that
 // have none, as NumPy writes them.
@@ -52,6 +59,12 @@ bool is_python_list(std::string_view cell) {
   return true;
 }
 
+// Whether a cell is surely a list, and no label in brackets.
+bool is_written_list(const std::string& cell) {
+  return is_json_list(cell) || is_python_list(cell) ||
+         (cell.size() > 1 && (cell[1] == '\'' || cell[1] == '"'));
+}
+
 std::vector<std::string> pieces(std::string_view cell, char separator) {
   std::vector<std::string> out;
   for (std::size_t at = cell.find(separator); at != std::string_view::npos; at = cell.find(separator)) {
@@ -62,20 +75,43 @@ std::vector<std::string> pieces(std::string_view cell, char separator) {
   return out;
 }
 
-// "Dallas, TX" and "Austin, TX": their pieces come again, but each at its place.
-bool commas_separate(std::span<const std::string> cells) {
-  std::set<std::string> first;
-  std::set<std::string> behind;
-  bool tight = false;  // a comma without a blank behind it
+// Whether most commas have no blank behind them.
+bool commas_are_tight(std::span<const std::string> cells) {
+  std::size_t tight = 0;
+  std::size_t all = 0;
   for (const std::string& cell : cells) {
-    for (std::size_t at = cell.find(','); at != std::string::npos; at = cell.find(',', at + 1))
-      tight = tight || (at + 1 < cell.size() && cell[at + 1] != ' ');
-    std::vector<std::string> parts = pieces(cell, ',');
-    first.insert(parts.front());
-    behind.insert(parts.begin() + 1, parts.end());
+    for (std::size_t at = cell.find(','); at != std::string::npos; at = cell.find(',', at + 1)) {
+      ++all;
+      if (at + 1 < cell.size() && cell[at + 1] != ' ') ++tight;
+    }
   }
-  return tight ||
-         std::ranges::any_of(first, [&](const std::string& piece) { return behind.contains(piece); });
+  return tight * 2 > all;
+}
+
+// "Dallas, TX" and "Austin, TX": their pieces come again, but each at its place. A town may have the name of
+// a state, so one piece that moves is not enough.
+bool pieces_move(std::span<const std::string> cells) {
+  struct Cell {
+    std::string front;
+    std::set<std::string> behind;
+  };
+  std::vector<Cell> split;
+  std::map<std::string, std::size_t> front;  // how many cells have a piece there
+  std::map<std::string, std::size_t> behind;
+  for (const std::string& cell : cells) {
+    std::vector<std::string> parts = pieces(cell, ',');
+    split.push_back({.front = parts.front(), .behind = {parts.begin() + 1, parts.end()}});
+    ++front[split.back().front];
+    for (const std::string& piece : split.back().behind) ++behind[piece];
+  }
+  const auto moves = [&](const Cell& cell) {
+    return behind[cell.front] > cell.behind.count(cell.front) ||
+           std::ranges::any_of(cell.behind, [&](const std::string& piece) {
+             return front[piece] > (piece == cell.front ? 1U : 0U);
+           });
+  };
+  std::erase_if(split, [](const Cell& cell) { return cell.behind.empty(); });
+  return 2 * static_cast<std::size_t>(std::ranges::count_if(split, moves)) >= split.size();
 }
 
 }  // namespace
@@ -89,8 +125,10 @@ LabelCells look_at_labels(std::span<const std::string> cells) {
     if (opens_list(text)) lists.emplace_back(text);
     if (text.empty()) ++blank;
   }
-  if (!lists.empty()) {
-    if (lists.size() + blank < cells.size()) return {.form = Form::kOther};
+  if (lists.size() + blank < cells.size()) {
+    // A label may stand in brackets. Some labels alone and some in lists are no form.
+    if (std::ranges::any_of(lists, is_written_list)) return {.form = Form::kOther};
+  } else if (!lists.empty()) {
     if (std::ranges::all_of(lists, is_json_list)) return {.form = Form::kJsonList};
     return {.form = std::ranges::all_of(lists, is_python_list) ? Form::kPythonList : Form::kOther};
   }
@@ -102,17 +140,20 @@ LabelCells look_at_labels(std::span<const std::string> cells) {
     if (has(separator)) return {.form = Form::kSeparated, .separator = separator};
   }
   if (!has(',')) return {};
-  return commas_separate(cells) ? LabelCells{.form = Form::kSeparated, .separator = ','}
-                                : LabelCells{.commas = true};
+  return commas_are_tight(cells) || pieces_move(cells)
+             ? LabelCells{.form = Form::kSeparated, .separator = ','}
+             : LabelCells{.commas = true};
 }
 
+// What is no list cannot be added to one, and no object can be a key: a later cell of another form ends the
+// program.
 std::string labels_in_python(const LabelCells& cells, std::size_t column) {
   switch (cells.form) {
     case LabelCells::Form::kSeparated: return fmt::format("r[{}].split(\"{}\")", column, cells.separator);
     case LabelCells::Form::kJsonList:
-      return fmt::format("map(str, json.loads(r[{}].strip() or \"[]\"))", column);
+      return fmt::format("map(str, dict.fromkeys(json.loads(r[{}].strip() or \"[]\") + []))", column);
     case LabelCells::Form::kPythonList:
-      return fmt::format("map(str, ast.literal_eval(r[{}].strip() or \"[]\"))", column);
+      return fmt::format("map(str, dict.fromkeys(ast.literal_eval(r[{}].strip() or \"[]\") + []))", column);
     default: return fmt::format("[r[{}]]", column);
   }
 }

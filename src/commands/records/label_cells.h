@@ -18,15 +18,15 @@ struct LabelCells {
     kSeparated,   // labels with `separator` between
     kJsonList,    // ["cat", "pet"]
     kPythonList,  // ['cat', 'pet']
-    kOther,       // some cells are lists that are not known, or some are lists and some not
+    kOther,       // lists that are not known or hold more than labels, or some cells are lists and some not
   };
   Form form = Form::kOne;
   char separator = 0;   // of kSeparated
   bool commas = false;  // of kOne: commas stand in cells, but are taken for a part of the label
 };
 
-// Looks at the cells of a column of labels. A comma with a blank behind it, as in "Dallas, TX", separates
-// only where a piece comes again at another place of the list.
+// Looks at the cells of a column of labels. Commas with a blank behind them, as in "Dallas, TX", separate
+// only where at least half of such cells have a piece that another cell has at another place.
 [[nodiscard]] LabelCells look_at_labels(std::span<const std::string> cells);
 
 // What gives the list of labels of row `r` in Python. Requires another form than kOther.

@@ -23,7 +23,13 @@ TEST(LabelCells, KnowsLists) {
   for (const char* other : {"['cat' 'pet']", "[cat, pet]", "['cat", "['cat'", "('cat', 'pet')", "{\"a\"}",
                             "[,]", "['a', nan]", "['a\\'"})
     EXPECT_EQ(form({other, "['x']"}), Form::kOther) << other;
+  for (const char* other : {R"([{"id": 28, "name": "Action"}])", "[true]", R"([["a"]])", "[null]"})
+    EXPECT_EQ(form({other, R"(["x"])"}), Form::kOther) << other;
   EXPECT_EQ(form({"['cat']", "cat"}), Form::kOther);
+  EXPECT_EQ(form({"['cat' 'pet']", "cat"}), Form::kOther);
+  EXPECT_EQ(form({"[1]", "cat"}), Form::kOther);
+  EXPECT_EQ(form({"cat", "[other]", "dog"}), Form::kOne);
+  EXPECT_EQ(form({"cat|dog", "[other]"}), Form::kSeparated);
   EXPECT_EQ(form({"(none)", "{x}"}), Form::kOne);
 }
 
@@ -35,6 +41,10 @@ TEST(LabelCells, LeavesACommaInALabel) {
   EXPECT_EQ(look_at_labels(Cells{"a, b", "b, c"}).separator, ',');
   EXPECT_EQ(look_at_labels(Cells{"a, b", "b"}).separator, ',');
   EXPECT_EQ(look_at_labels(Cells{"a,b", "c"}).separator, ',');
+  EXPECT_EQ(look_at_labels(Cells{"a,b", "c, d", "e,f"}).separator, ',');
+  EXPECT_EQ(form({"New York, New York", "Austin, Texas", "Dallas,Texas"}), Form::kOne);
+  EXPECT_EQ(form({"New York, NY", "Albany, New York", "Dallas, Texas", "Austin, Texas", "Waco, Texas"}),
+            Form::kOne);
   EXPECT_EQ(look_at_labels(Cells{"a, b|c"}).separator, '|');
   EXPECT_EQ(describe(look_at_labels(Cells{"a", "b"})), "not split");
 }

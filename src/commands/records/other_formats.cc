@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/printable.h"
 #include "commands/records/json_shapes.h"
 #include "json/begins_json.h"
 #include "learn/data/read/byte_source.h"
@@ -155,21 +156,50 @@ bool is_surely_xmlc(std::string_view begin) {
 
 Error other_json(const SeenFile& file, const JsonShape& shape) { return refuse(file, shape.name, shape.fix); }
 
+// How often bytes that are not ASCII make a character of UTF-8, and how often none.
+struct WideBytes {
+  std::size_t characters = 0;
+  std::size_t alone = 0;
+};
+WideBytes count_wide(std::string_view begin) {
+  WideBytes wide;
+  while (!begin.empty()) {
+    const std::string_view good = begin.substr(0, text::valid_utf8_prefix(begin));
+    wide.characters += static_cast<std::size_t>(
+        std::ranges::count_if(good, [](char c) { return static_cast<unsigned char>(c) >= 0xC0; }));
+    begin.remove_prefix(good.size());
+    if (begin.empty()) break;
+    ++wide.alone;
+    begin.remove_prefix(1);
+  }
+  return wide;
+}
+
 // Text of which some bytes are no UTF-8. A converter would end at the first of them.
 std::optional<Error> other_encoding(const SeenFile& file) {
   const std::size_t good = text::valid_utf8_prefix(file.begin);
   const std::size_t cut = file.whole ? 0 : 3;  // the last character may be cut off
   if (good + cut >= file.begin.size() || is_binary(file.begin)) return std::nullopt;
+  // Read as Latin-1, the characters that are right would become others.
+  if (const WideBytes wide = count_wide(file.begin); wide.characters > wide.alone) {
+    const auto line = 1 + std::ranges::count(file.begin.substr(0, good), '\n');
+    return refuse(
+        file, "UTF-8 text with bytes that are not",
+        fmt::format("mend line {}, or leave it out: it has {}", line, quote(file.begin.substr(good, 1))));
+  }
   return refuse(file, "text that is not UTF-8",
                 convert_words("iconv -f latin1 -t utf-8", file, Makes::kText) +
                     check_words("the encoding is Latin-1, as many tables have; windows-1252 is another"));
 }
 
-// Whether most lines are a record as a reader wants it, however many bad ones stand before.
-bool has_record_lines(const SeenFile& file) {
-  std::size_t lines = 0;
-  std::size_t alike = 0;
-  for (std::string_view rest = file.begin; !rest.empty(); ++lines) {
+// Lines, and those that look like a record as a reader wants it.
+struct RecordLines {
+  std::size_t all = 0;
+  std::size_t records = 0;
+};
+RecordLines count_record_lines(const SeenFile& file) {
+  RecordLines lines;
+  for (std::string_view rest = file.begin; !rest.empty(); ++lines.all) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
     const std::size_t blank = std::min(line.find_first_of(" \t"), line.size());
@@ -177,9 +207,9 @@ bool has_record_lines(const SeenFile& file) {
     const std::size_t colon = pair.find(':');
     const bool is_pair = colon != std::string_view::npos && colon > 0 &&
                          pair.substr(0, colon).find_first_not_of(kDigits) == std::string_view::npos;
-    if (is_pair || line.starts_with('{')) ++alike;
+    if (is_pair || line.starts_with('{')) ++lines.records;
   }
-  return alike * 2 >= lines;
+  return lines;
 }
 
 Error plain_text(const SeenFile& file) {
@@ -260,13 +290,15 @@ std::optional<Error> other_format(const SeenFile& seen) {
   const bool array = first == '[';
   const bool marked = line.find(kLabelMark) != std::string_view::npos;
   if (!array && !marked && is_xmlc(line)) return std::nullopt;
-  const bool records = !array && has_record_lines(file);
-  if (auto latin = records ? std::nullopt : other_encoding(file)) return latin;
+  const RecordLines lines = array ? RecordLines{} : count_record_lines(file);
+  const bool records = lines.all > 0 && lines.records * 2 >= lines.all;
+  if (auto encoding = records ? std::nullopt : other_encoding(file)) return encoding;
   if (array) return other_json(file, array_shape(file));
   if (marked) return marked_labels(file);
   if (!is_text(line)) return std::nullopt;
   if (const auto separator = table_separator(file)) return table(file, *separator);
-  return records ? std::nullopt : std::optional(plain_text(file));
+  // Bad lines may stand before the records, and be skipped.
+  return lines.records > 0 ? std::nullopt : std::optional(plain_text(file));
 }
 
 std::optional<Error> no_lines(const SeenFile& seen, const WantedLines& wanted) {

@@ -56,6 +56,21 @@ TEST(OtherFormat, IsNamed) {
     EXPECT_EQ(named_format(latin), "text that is not UTF-8") << latin;
 }
 
+// Claim: where most characters are UTF-8, no command makes Latin-1 of them: the bad line is named.
+TEST(OtherFormat, LeavesUtf8) {
+  const auto error =
+      other_format(seen_file("title,tags\ncaf\xc3\xa9,a\n\xe6\x97\xa5\xe6\x9c\xac,b\nna\xefve,c\n"));
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->message(), HasSubstr("mend line 4, or leave it out"));
+  EXPECT_THAT(error->message(), ::testing::Not(HasSubstr("iconv")));
+}
+
+// Claim: a record behind lines that are none is left to its reader, which counts them as bad.
+TEST(OtherFormat, LeavesRecordsBehindOtherLines) {
+  EXPECT_EQ(named_format("# comment\n# other\n0,1 1:1\n"), "");
+  EXPECT_EQ(named_format("# comment\n# other\n{\"text\": \"a\"}\n"), "");
+}
+
 // Claim: UTF-16 without a mark is converted by the order of its bytes. What holds no records is not.
 TEST(OtherFormat, ConvertsBytesThatHoldRecords) {
   const auto fix = [](std::string_view begin) { return other_format(seen_file(begin, "f"))->fix; };
@@ -141,9 +156,10 @@ TEST(OtherFormat, HasNoCommandForOddTables) {
 // Claim: a list in the cell of a label is read as one, and gets no command where nothing reads it.
 TEST(OtherFormat, ReadsListsOfLabels) {
   const auto fix = [](std::string_view begin) { return other_format(seen_file(begin))->fix; };
-  EXPECT_THAT(fix("text,tags\nit purrs,\"['a', 'b']\"\n"), HasSubstr("in map(str, ast.literal_eval(r[1]"));
+  EXPECT_THAT(fix("text,tags\nit purrs,\"['a', 'b']\"\n"),
+              HasSubstr("in map(str, dict.fromkeys(ast.literal_eval(r[1]"));
   EXPECT_THAT(fix("text,tags\nit purrs,\"[\"\"a\"\", \"\"b\"\"]\"\n"),
-              HasSubstr("in map(str, json.loads(r[1]"));
+              HasSubstr("in map(str, dict.fromkeys(json.loads(r[1]"));
   EXPECT_THAT(fix("text,tags\nit purrs,['a' 'b']\n"), HasSubstr("lists in column 2 ('tags')"));
   EXPECT_THAT(fix("text,tags\nit purrs,['a' 'b']\n"), ::testing::Not(HasSubstr("python")));
 }

@@ -24,6 +24,7 @@ void CheckpointWarnings::on_event(std::string_view name, EventFields fields) {
   if (name == "checkpoint_failed") failed(fields);
   if (name != "checkpoint_written" || failed_ == 0) return;
   const auto* const step = field_of<std::uint64_t>(fields, "step");
+  if (step != nullptr && *step < failed_step_) return;  // a node was late
   host_.warn(fmt::format("checkpoints are written again: {}, after {} that could not be",
                          step != nullptr ? fmt::format("one of step {}", *step) : "one",
                          run::counted(failed_, "checkpoint")));
@@ -32,14 +33,19 @@ void CheckpointWarnings::on_event(std::string_view name, EventFields fields) {
 }
 
 void CheckpointWarnings::failed(EventFields fields) {
-  ++failed_;
+  const auto* const step = field_of<std::uint64_t>(fields, "step");
+  if (step == nullptr) return;
+  // Each node tells of the same step.
+  if (failed_ == 0 || *step > failed_step_) {
+    ++failed_;
+    failed_step_ = *step;
+  }
   const Instant now = host_.clock.now();
   if (told_ && now - *told_ < kAgain) return;
   told_ = now;
-  const auto* const step = field_of<std::uint64_t>(fields, "step");
   const auto* const node = field_of<std::uint64_t>(fields, "node");
   const auto* const error = field_of<std::string>(fields, "error");
-  std::string line = fmt::format("no checkpoint of step {}", step != nullptr ? *step : 0);
+  std::string line = fmt::format("no checkpoint of step {}", *step);
   if (node != nullptr) line += fmt::format(" by node {}", *node);
   if (error != nullptr) line += ": " + *error;
   if (failed_ > 1) line += fmt::format("\nThe {} before it could not be written either.", failed_ - 1);

@@ -30,8 +30,9 @@ class CheckpointWarnings {
   void failed(EventFields fields);
 
   const run::NodeHost& host_;
-  std::uint64_t failed_ = 0;     // since the last one that was written
-  std::optional<Instant> told_;  // when people were warned last
+  std::uint64_t failed_ = 0;       // steps since the last one that was written
+  std::uint64_t failed_step_ = 0;  // of the newest of them
+  std::optional<Instant> told_;    // when people were warned last
 };
 
 }  // namespace gossamer::commands

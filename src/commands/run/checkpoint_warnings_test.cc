@@ -65,5 +65,17 @@ TEST_F(CheckpointWarningsTest, NameTheNode) {
   EXPECT_EQ(machine_.console.text, "warning: no checkpoint of step 7 by node 3: full\n");
 }
 
+// Claim: a step counts once, whichever nodes could not write it. News of an older one ends no warning.
+TEST_F(CheckpointWarningsTest, CountSteps) {
+  for (const std::uint64_t node : {1, 2, 3})
+    warnings_.on_event("checkpoint_failed",
+                       {{"step", std::uint64_t{20}}, {"node", node}, {"error", std::string("full")}});
+  EXPECT_EQ(write(10), "");
+  EXPECT_EQ(fail(30), "");
+  EXPECT_EQ(
+      write(30),
+      "warning: checkpoints are written again: one of step 30, after 2 checkpoints that could not be\n");
+}
+
 }  // namespace
 }  // namespace gossamer::commands

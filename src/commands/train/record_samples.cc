@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <span>
 #include <utility>
 
+#include "base/digest.h"
 #include "commands/records/record_import.h"
 #include "commands/records/weighting_choice.h"
 #include "engines/sparse/predict/calibration.h"
@@ -32,6 +35,19 @@ std::string RecordSamples::describe() const {
   return fmt::format("{} ({:.1f} features and {:.1f} labels a record)", counts,
                      static_cast<double>(records_->feature_entries()) / records,
                      static_cast<double>(records_->label_entries()) / records);
+}
+
+std::uint64_t RecordSamples::checksum() const {
+  Digest digest;
+  const auto add = [&digest](const auto& values) { digest.add(std::as_bytes(std::span(values))); };
+  add(std::array{records_->checksum()});
+  if (!featurizer_) return digest.value();
+  for (const std::string& feature : featurizer_->features) {
+    add(std::array{feature.size()});
+    add(feature);
+  }
+  add(featurizer_->document_frequency);
+  return digest.value();
 }
 
 text::FittedWeighting RecordSamples::weigh(const sparse_engine::TrainConfig& config) const {

@@ -30,6 +30,7 @@ class RecordSamples : public Samples {
   [[nodiscard]] FeatureKind features() const override;
   [[nodiscard]] std::string describe() const override;
   [[nodiscard]] std::string_view counted() const override { return "records"; }
+  [[nodiscard]] std::uint64_t checksum() const override;
   [[nodiscard]] text::FittedWeighting weigh(const sparse_engine::TrainConfig& config) const override;
 
   void begin(const Plan& plan) override;

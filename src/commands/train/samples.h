@@ -48,6 +48,9 @@ class Samples {
   [[nodiscard]] virtual std::string describe() const = 0;
   // What schema().size() counts: "records".
   [[nodiscard]] virtual std::string_view counted() const = 0;
+  // Tells the data from other data, with its order and all names. The same data has the same, wherever and
+  // whenever it was imported.
+  [[nodiscard]] virtual std::uint64_t checksum() const = 0;
   // Bytes of memory that each process needs for the data.
   [[nodiscard]] virtual std::uint64_t bytes() const { return 0; }
   // How features are weighted, and why.

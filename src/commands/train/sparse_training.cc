@@ -9,12 +9,14 @@
 #include <utility>
 
 #include "base/human_bytes.h"
+#include "base/shell_word.h"
 #include "commands/predict/prediction.h"
 #include "commands/records/evaluation_set.h"
 #include "commands/records/record_formats.h"
 #include "commands/records/record_import.h"
 #include "commands/records/training_data.h"
 #include "commands/run/train_run.h"
+#include "commands/train/data_sum.h"
 #include "commands/train/disk_space.h"
 #include "commands/train/measured.h"
 #include "commands/train/run_refusals.h"
@@ -167,18 +169,37 @@ class SparseTraining final : public Training {
     CachePlace place{.directory = paths_.cache()};
     auto kept = open(place);
     if (!kept.ok() && kept.error().kind == ErrorKind::kBadData) kept = remove_cache(kept.error());
-    if (!kept.ok() || samples_ != nullptr) return kept;
-    if (auto imported = import(place); !imported.ok()) return imported;
-    if (auto opened = open(place); !opened.ok()) return opened;
-    return samples_ != nullptr ? Result<void>() : missing_data();
+    if (!kept.ok()) return kept;
+    if (samples_ == nullptr) {
+      if (auto imported = import(place); !imported.ok()) return imported;
+      if (auto opened = open(place); !opened.ok()) return opened;
+    }
+    if (samples_ == nullptr) return missing_data();
+    return check_run_data(host_.disk, paths_,
+                          {.checksum = samples_->checksum(),
+                           .begins = begins_,
+                           .from = config_.data.train,
+                           .resume_command = resume_command_});
   }
 
-  // What the run keeps of its data is made anew, where the user's files still are.
+  // What the run keeps of its data is made anew, where the user's files still are and can be told from
+  // others.
   Result<void> remove_cache(Error damaged) {
     const std::string& from = config_.data.train;
+    const auto known = has_data_sum(host_.disk, paths_);
+    if (!known.ok()) return known.error();
+    const std::string again = fmt::format("rm -rf {}; {}", shell_word(paths_.cache()), resume_command_);
+    if (is_read_once(host_.disk, from)) {
+      damaged.fix = fmt::format("give the same training records once more at {}: {}", from, again);
+      return damaged;
+    }
     const auto source = find_source(host_.disk, from, config_.data.format);
-    if (from.empty() || !source.ok() || is_read_once(host_.disk, from)) {
+    if (!source.ok()) {
       damaged.fix = fmt::format("put the training records back at {}, and resume: they are read again", from);
+      return damaged;
+    }
+    if (!*known) {
+      damaged.fix = fmt::format("if {} is as it was when the run began, have it read again: {}", from, again);
       return damaged;
     }
     host_.warn(fmt::format("what the run kept of its data is damaged, and {} is read again: {}: {}", from,

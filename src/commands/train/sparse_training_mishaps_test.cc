@@ -77,7 +77,10 @@ TEST(TrainRun, WritesALostModelAgain) {
   EXPECT_EQ(*host::read_text(machine.disk, fmt::format("/run/model.damaged-{}/NOTES.txt", gone.size())),
             "years of work");
   ASSERT_TRUE(machine.disk.remove_all("/run/checkpoints/step-000000000006.ckpt").ok());
+  write(machine.disk, "/run/model/model.json", "{");
+  EXPECT_THAT(open_model(machine.host(), "/run").error().fix, HasSubstr("restore the model from a copy"));
   ASSERT_TRUE(machine.disk.remove_all("/run/model/model.json").ok());
+  EXPECT_THAT(open_model(machine.host(), "/run").error().fix, HasSubstr("restore the model from a copy"));
   const auto refused = train_on(machine, config, run::Continue::kResume);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().kind, ErrorKind::kBadData);
@@ -225,37 +228,6 @@ TEST(TrainRun, TellsWhereItGoesOn) {
     ASSERT_TRUE(train_on(machine, config, run::Continue::kResume).ok());
     EXPECT_TRUE(machine.said(goes_on[damaged])) << machine.console.text;
     EXPECT_EQ(machine.said("warning: /run/checkpoints/step-000000000006.ckpt is damaged"), damaged == 1);
-  }
-}
-
-// Claim: what a run keeps of its data is made anew where it is damaged, with a warning, and the run ends as
-// without the damage. Where the user's file is gone the error says where it has to be.
-TEST(TrainRun, ReadsItsDataAgain) {
-  for (const bool gone : {false, true}) {
-    SCOPED_TRACE(gone);
-    SimMachine machine;
-    put_two_classes(machine);
-    sparse_engine::TrainConfig config = testing::small_run();
-    config.checkpoint = {.every_steps = 2, .every_minutes = 0, .keep = 3};
-    ASSERT_TRUE(train_on(machine, config).ok());
-    const auto model = files_of(machine.disk, "/run/model");
-    ASSERT_TRUE(machine.disk.remove_all("/run/summary.json").ok());
-    const std::string cache = *host::read_text(machine.disk, "/run/cache/train.cache");
-    write(machine.disk, "/run/cache/train.cache", cache.substr(0, cache.size() / 2));
-    if (gone) {
-      ASSERT_TRUE(machine.disk.remove_all("/data/train.txt").ok());
-    }
-    const auto again = train_on(machine, config, run::Continue::kResume);
-    EXPECT_EQ(again.ok(), !gone);
-    if (gone) {
-      EXPECT_THAT(again.error().message(), HasSubstr("/run/cache/train.cache"));
-      EXPECT_THAT(again.error().fix, HasSubstr("put the training records back at /data/train.txt"));
-      continue;
-    }
-    EXPECT_TRUE(
-        machine.said("warning: what the run kept of its data is damaged, and /data/train.txt is read"));
-    EXPECT_EQ(*host::read_text(machine.disk, "/run/cache/train.cache"), cache);
-    EXPECT_EQ(files_of(machine.disk, "/run/model"), model);
   }
 }
 

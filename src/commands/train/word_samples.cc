@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "base/digest.h"
 #include "engines/sparse/train/model_assembly.h"
 #include "learn/data/line_bag.h"
 #include "run/progress.h"
@@ -55,6 +58,17 @@ WordSamples::WordSamples(const run::NodeHost& host, data::TokenText text,
 std::string WordSamples::describe() const {
   return fmt::format("{} words of text, {} different; {} samples an epoch", run::human_count(words()),
                      run::human_count(schema_.labels()), run::human_count(schema_.size()));
+}
+
+std::uint64_t WordSamples::checksum() const {
+  Digest digest;
+  const auto add = [&digest](const auto& values) { digest.add(std::as_bytes(std::span(values))); };
+  add(text_.token);
+  for (const std::string& word : text_.words) {
+    add(std::array{word.size()});
+    add(word);
+  }
+  return digest.value();
 }
 
 text::FittedWeighting WordSamples::weigh(const sparse_engine::TrainConfig& /*config*/) const {

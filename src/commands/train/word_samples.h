@@ -30,6 +30,7 @@ class WordSamples final : public Samples {
   [[nodiscard]] FeatureKind features() const override { return FeatureKind::kWords; }
   [[nodiscard]] std::string describe() const override;
   [[nodiscard]] std::string_view counted() const override { return "samples an epoch"; }
+  [[nodiscard]] std::uint64_t checksum() const override;
   [[nodiscard]] std::uint64_t bytes() const override { return text_.token.size() * sizeof(std::uint32_t); }
   [[nodiscard]] text::FittedWeighting weigh(const sparse_engine::TrainConfig& config) const override;
 

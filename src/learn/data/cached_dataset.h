@@ -40,6 +40,9 @@ class CachedDataset final : public Dataset {
   [[nodiscard]] std::uint64_t label_entries() const override { return trailer_.label_entries; }
   [[nodiscard]] Record record(RecordIndex i) const override;
 
+  // Covers the whole file: it tells these records, in this order and with these names, from others.
+  [[nodiscard]] std::uint64_t checksum() const { return trailer_.trailer_checksum; }
+
   [[nodiscard]] std::string_view label_name(std::uint32_t label) const override;
   [[nodiscard]] std::string_view feature_name(std::uint32_t feature) const override;
   [[nodiscard]] bool has_label_names() const override { return !label_names_.offset.empty(); }

@@ -58,6 +58,31 @@ TEST(SparseChaos, QuietFleetTrains) {
   }
 }
 
+// Claim: a run that takes steps to the last moment gets as much time again, if that suffices for the rest.
+TEST(SparseChaos, SlowRunsGetTimeAgain) {
+  const auto within = [](double calm_s) {
+    return run_sparse_chaos({.seed = 1,
+                             .members = 4,
+                             .power_off = false,
+                             .lsh = HashTables::kNone,
+                             .evaluation = false,
+                             .codec = net::Codec::kF32,
+                             .steps = 200,
+                             .delay_ms = 20,
+                             .faults = 0,
+                             .calm = from_seconds(calm_s),
+                             .most_error = 0.01});
+  };
+  const SparseChaosReport whole = within(600);
+  ASSERT_EQ(whole.violation, std::nullopt) << *whole.violation;
+  const double takes = whole.virtual_seconds;
+  const SparseChaosReport most = within(0.7 * takes);
+  EXPECT_EQ(most.violation, std::nullopt) << *most.violation;
+  const SparseChaosReport little = within(0.3 * takes);
+  EXPECT_TRUE(little.violation) << little.virtual_seconds << " s of " << takes;
+  EXPECT_LT(little.virtual_seconds, 0.4 * takes);
+}
+
 // Claim: options that are set are kept, whatever a seed would have drawn beside them. Each kind of step
 // trains what one learner trains. It ends with an evaluation if one is wanted.
 TEST(SparseChaos, KeepsWhatWasSaid) {

@@ -234,7 +234,10 @@ std::string_view lone_surrogate(std::string_view read) {
   constexpr std::size_t kEscape = 6;
   for (std::size_t at = read.rfind('\\'); at != std::string_view::npos; at = read.rfind('\\', at - 1)) {
     const std::string_view escape = read.substr(at, kEscape);
-    if (escape.size() == kEscape && (escape.starts_with("\\ud") || escape.starts_with("\\uD"))) return escape;
+    constexpr std::string_view kHalves = "89abcdefABCDEF";  // \uD800 to \uDFFF
+    if (escape.size() == kEscape && (escape.starts_with("\\ud") || escape.starts_with("\\uD")) &&
+        kHalves.find(escape[3]) != std::string_view::npos)
+      return escape;
     if (at == 0) break;
   }
   return {};

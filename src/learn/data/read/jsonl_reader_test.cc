@@ -199,6 +199,7 @@ TEST(JsonlReader, RefusesInvalidJson) {
     EXPECT_EQ(where_and_what(std::string("{\"text\": \"\\u00e4 \\uD800") + behind + "\", \"labels\": []}"),
               R"(train.jsonl:1:18: half of a surrogate pair is no character: got '\uD800' alone)");
   EXPECT_THAT(where_and_what(R"({"text": "\udc00"})"), HasSubstr(R"(got '\udc00' alone)"));
+  EXPECT_THAT(where_and_what(R"({"text": "a \ud800\ud55c"})"), HasSubstr(R"(1:13: half of a)"));
   EXPECT_THAT(where_and_what(std::string(100'000, '[')), HasSubstr("the line is not a record"));
   EXPECT_THAT(where_and_what("{\"x\": " + std::string(20, '[')), HasSubstr("got the end of the line"));
 }
