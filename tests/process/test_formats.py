@@ -273,6 +273,27 @@ class Formats(Answers):
         with open(self.path("imported/records.jsonl"), encoding="utf-8") as file:
             self.assertEqual(len(file.readlines()), 80)
 
+    # Records that came through a pipe are asked for once more where the run's copy of them is damaged. Others are refused.
+    def test_pipe_again(self):
+        records = "".join(f"{i % 2} {i % 2}:1 2:{1 + i % 3}\n" for i in range(40))
+        keys = ["data.train=-", "data.format=xmc", "train.steps=20", "train.batch=8", "checkpoint.every_steps=5"]
+        done = self.run_here("train", "xmc", *keys, "--out", "piped", stdin=records)
+        self.assertEqual(done.status, 0, done.err)
+        os.remove(self.path("piped/summary.json"))
+        cache = self.path("piped/cache/train.cache")
+        os.truncate(cache, os.path.getsize(cache) // 2)
+        again = ["train", "--resume", "--out", "piped"]
+        done = self.run_here(*again, stdin=records)
+        self.assertEqual(done.status, 3, done.err)
+        self.assertIn("give the same training records once more at -: rm -rf piped/cache; gossamer train --resume --out piped", done.err)
+        shutil.rmtree(self.path("piped/cache"))
+        done = self.run_here(*again, stdin=records[:-10] + records[-10:].replace("2:", "3:"))
+        self.assertEqual(done.status, 2, done.err)
+        self.assertIn("not the training records that the run began with", done.err)
+        shutil.rmtree(self.path("piped/cache"))
+        done = self.run_here(*again, stdin=records)
+        self.assertEqual(done.status, 0, done.err)
+
 
 if __name__ == "__main__":
     unittest.main()

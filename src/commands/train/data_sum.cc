@@ -48,7 +48,7 @@ Result<void> check_run_data(host::Disk& disk, const run::RunPaths& paths, const 
   const std::string now = fmt::format("{:016x}\n", data.checksum);
   const auto kept = has_data_sum(disk, paths);
   if (!kept.ok()) return kept.error();
-  if (data.begins || !*kept) return host::replace_file(disk, path, now);
+  if (!*kept) return host::replace_file(disk, path, now);
   const auto begun = host::read_text(disk, path);
   if (!begun.ok()) return begun.error();
   if (*begun == now) return {};

@@ -18,13 +18,12 @@ namespace gossamer::commands {
 
 struct RunData {
   std::uint64_t checksum = 0;  // Samples::checksum()
-  bool begins = false;         // the run is new, and not resumed
   std::string from;            // where the user's records lie, for messages
   std::string resume_command;
 };
 
-// Keeps the checksum of a run that begins, and of one that an earlier version has begun. kUsage where a
-// resumed run has other data; kBadData where the file is damaged.
+// Keeps the checksum of a run that begins, and of one that an earlier version has begun. kUsage where the run
+// began with other data; kBadData where the file is damaged.
 [[nodiscard]] Result<void> check_run_data(host::Disk& disk, const run::RunPaths& paths, const RunData& data);
 
 // Whether the run in a directory has kept a checksum.

@@ -175,11 +175,9 @@ class SparseTraining final : public Training {
       if (auto opened = open(place); !opened.ok()) return opened;
     }
     if (samples_ == nullptr) return missing_data();
-    return check_run_data(host_.disk, paths_,
-                          {.checksum = samples_->checksum(),
-                           .begins = begins_,
-                           .from = config_.data.train,
-                           .resume_command = resume_command_});
+    return check_run_data(
+        host_.disk, paths_,
+        {.checksum = samples_->checksum(), .from = config_.data.train, .resume_command = resume_command_});
   }
 
   // What the run keeps of its data is made anew, where the user's files still are and can be told from
