@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files in formats that are not read: each is named, and the printed command makes records of it."""
 
+import csv
 import json
 import os
 import re
@@ -272,6 +273,19 @@ class Formats(Answers):
         self.assertFalse(os.path.exists(self.path("never")))
         with open(self.path("imported/records.jsonl"), encoding="utf-8") as file:
             self.assertEqual(len(file.readlines()), 80)
+
+    # A cell behind those that were looked at may hold no list, or a list of something else: the program ends there, and leaves no file.
+    def test_other_cells_behind(self):
+        for lists in ('["pet", "cat"]', "['pet', 'cat']"):
+            for cell in ("dog", '"dog"', "'dog'", '[{"id": 1}]', "('a', 'b')", "{'a'}", '{"a": 1}', "3"):
+                with self.subTest(lists=lists, cell=cell), open(self.path("long.csv"), "w", newline="", encoding="utf-8") as file:
+                    rows = csv.writer(file)
+                    rows.writerows([["title", "tags"], *[[f"it purrs {i}", lists] for i in range(4000)], ["it barks", cell]])
+                    file.flush()
+                    command, new = self.printed(self.message("long.csv"))
+                    done = subprocess.run(["sh", "-c", command], check=False, cwd=self.home.name, capture_output=True)
+                    self.assertNotEqual(done.returncode, 0)
+                    self.assertFalse(os.path.exists(new))
 
     # Records that came through a pipe are asked for once more where the run's copy of them is damaged. Others are refused.
     def test_pipe_again(self):

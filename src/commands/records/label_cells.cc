@@ -61,8 +61,7 @@ bool is_python_list(std::string_view cell) {
 
 // Whether a cell is surely a list, and no label in brackets.
 bool is_written_list(const std::string& cell) {
-  return is_json_list(cell) || is_python_list(cell) ||
-         (cell.size() > 1 && (cell[1] == '\'' || cell[1] == '"'));
+  return is_python_list(cell) || (cell.size() > 1 && (cell[1] == '\'' || cell[1] == '"'));
 }
 
 std::vector<std::string> pieces(std::string_view cell, char separator) {

@@ -42,6 +42,8 @@ TEST(LabelCells, LeavesACommaInALabel) {
   EXPECT_EQ(look_at_labels(Cells{"a, b", "b"}).separator, ',');
   EXPECT_EQ(look_at_labels(Cells{"a,b", "c"}).separator, ',');
   EXPECT_EQ(look_at_labels(Cells{"a,b", "c, d", "e,f"}).separator, ',');
+  EXPECT_EQ(look_at_labels(Cells{"a, b", "b", "x, y"}).separator, ',');
+  EXPECT_EQ(form({"New York, New York", "Austin, Texas"}), Form::kOne);
   EXPECT_EQ(form({"New York, New York", "Austin, Texas", "Dallas,Texas"}), Form::kOne);
   EXPECT_EQ(form({"New York, NY", "Albany, New York", "Dallas, Texas", "Austin, Texas", "Waco, Texas"}),
             Form::kOne);

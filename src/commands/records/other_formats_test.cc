@@ -52,7 +52,7 @@ TEST(OtherFormat, IsNamed) {
   EXPECT_EQ(named_format("Well, it barks.\nNo.\nSo, it, purrs.\n"),
             "plain text, or CSV of one column or uneven rows");
   for (const char* latin : {"caf\xe9\n", "title,tags\ncaf\xe9,a\n", "[{\"text\": \"caf\xe9\"}]",
-                            "__label__a caf\xe9\n", "\xff,\xfe,a\n"})
+                            "__label__a caf\xe9\n", "\xff,\xfe,a\n", "caf\xe9,na\xefve,\xc3\xa9\n"})
     EXPECT_EQ(named_format(latin), "text that is not UTF-8") << latin;
 }
 

@@ -75,6 +75,10 @@ TEST_F(CheckpointWarningsTest, CountSteps) {
   EXPECT_EQ(
       write(30),
       "warning: checkpoints are written again: one of step 30, after 2 checkpoints that could not be\n");
+  // The run has gone back.
+  EXPECT_EQ(fail(15), "warning: no checkpoint of step 15: no room\n");
+  EXPECT_EQ(write(16),
+            "warning: checkpoints are written again: one of step 16, after 1 checkpoint that could not be\n");
 }
 
 }  // namespace
