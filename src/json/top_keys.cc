@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include <cstddef>
-#include <utility>
 
 #include "json/read_json.h"
 
@@ -25,28 +24,17 @@ class TopKeyReader final : public nlohmann::json_sax<nlohmann::json> {
   bool binary(nlohmann::json::binary_t& /*bytes*/) override { return scalar(); }
   bool string(std::string& /*text*/) override { return scalar(); }
   bool key(std::string& name) override {
-    if (depth_ == 3 && in_first_ && keys_.arrays.back().first.size() < kMostKeys)
-      keys_.arrays.back().first.push_back(name);
     if (depth_ != 1) return true;
     keys_.all.push_back(name);
     return keys_.all.size() < kMostKeys;
   }
   bool start_object(std::size_t /*elements*/) override {
-    if (depth_ == 2 && opened_) {
-      keys_.arrays.push_back({.key = keys_.all.back()});
-      in_array_ = in_first_ = true;
-    }
+    if (depth_ == 2 && opened_) keys_.arrays_of_objects.push_back(keys_.all.back());
     return deeper(/*array=*/false);
   }
   bool start_array(std::size_t /*elements*/) override { return deeper(/*array=*/true); }
-  bool end_object() override {
-    in_first_ = in_first_ && depth_ > 3;
-    return --depth_ > 0;
-  }
-  bool end_array() override {
-    if (depth_ == 2 && std::exchange(in_array_, false)) keys_.arrays.back().whole = true;
-    return --depth_ > 0;
-  }
+  bool end_object() override { return --depth_ > 0; }
+  bool end_array() override { return end_object(); }
   bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
                    const nlohmann::detail::exception& /*error*/) override {
     return false;
@@ -66,9 +54,7 @@ class TopKeyReader final : public nlohmann::json_sax<nlohmann::json> {
 
   TopKeys& keys_;
   std::size_t depth_ = 0;
-  bool opened_ = false;    // an array of the top, of which no element has been seen
-  bool in_array_ = false;  // the last of keys_.arrays
-  bool in_first_ = false;  // its first element
+  bool opened_ = false;  // an array of the top, of which no element has been seen
 };
 
 }  // namespace

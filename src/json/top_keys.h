@@ -13,14 +13,8 @@
 namespace gossamer {
 
 struct TopKeys {
-  // An array whose first element is an object.
-  struct Array {
-    std::string key;
-    std::vector<std::string> first = {};  // keys of the first element, at most 64
-    bool whole = false;                   // its end was read
-  };
-  std::vector<std::string> all;  // in their order, at most 64
-  std::vector<Array> arrays;     // at some of these keys
+  std::vector<std::string> all;                // in their order, at most 64
+  std::vector<std::string> arrays_of_objects;  // of them, those of arrays whose first element is an object
 };
 
 // Reads the first object of the text, which may be cut off, or go on behind it. What cannot be read ends it.

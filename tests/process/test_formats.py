@@ -277,7 +277,7 @@ class Formats(Answers):
     # A cell behind those that were looked at may hold no list, or a list of something else: the program ends there, and leaves no file.
     def test_other_cells_behind(self):
         for lists in ('["pet", "cat"]', "['pet', 'cat']"):
-            for cell in ("dog", '"dog"', "'dog'", '[{"id": 1}]', "('a', 'b')", "{'a'}", '{"a": 1}', "3"):
+            for cell in ("dog", '"dog"', "'dog'", '[{"id": 1}]', "('a', 'b')", "{'a'}", '{"a": 1}', "3", "['a', ('b', 1)]", "['a', None, True]", '["a", null, true]'):
                 with self.subTest(lists=lists, cell=cell), open(self.path("long.csv"), "w", newline="", encoding="utf-8") as file:
                     rows = csv.writer(file)
                     rows.writerows([["title", "tags"], *[[f"it purrs {i}", lists] for i in range(4000)], ["it barks", cell]])
@@ -302,7 +302,7 @@ class Formats(Answers):
         self.assertIn("give the same training records once more at -: rm -rf piped/cache; gossamer train --resume --out piped", done.err)
         shutil.rmtree(self.path("piped/cache"))
         done = self.run_here(*again, stdin=records[:-10] + records[-10:].replace("2:", "3:"))
-        self.assertEqual(done.status, 2, done.err)
+        self.assertEqual(done.status, 3, done.err)
         self.assertIn("not the training records that the run began with", done.err)
         shutil.rmtree(self.path("piped/cache"))
         done = self.run_here(*again, stdin=records)

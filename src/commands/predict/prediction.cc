@@ -67,9 +67,12 @@ std::string model_again(host::Disk& disk, const std::string& directory) {
   const run::RunPaths paths(directory);
   const auto summary = host::read_text(disk, paths.summary());
   const auto kept = summary.ok() ? kept_network(disk, paths, *summary) : Result<KeptNetwork>(summary.error());
-  return kept.ok() && kept->trained
-             ? "write the model again: " + run::resume_command(disk, directory)
-             : "restore the model from a copy: no checkpoint here has all of its steps";
+  const std::string command = run::resume_command(disk, directory);
+  if (!kept.ok() || !kept->trained)
+    return "restore the model from a copy, or train its last steps again, as this says: " + command;
+  const auto data = disk.exists(paths.cache());
+  return fmt::format("write the model again{}: {}",
+                     data.ok() && *data ? "" : ", with the training records where they were", command);
 }
 
 // A run that is not finished, or whose model is gone, is told how it gets one.
@@ -185,7 +188,9 @@ Result<std::string> find_model(const run::NodeHost& host, const std::string& dir
 
 Error model_error(const run::NodeHost& host, const std::string& directory, Error error) {
   const run::RunPaths paths(directory);
-  if (error.kind != ErrorKind::kBadData) return error;
+  const auto file = host.disk.exists(error.where);
+  const bool gone = error.where.starts_with(paths.model()) && file.ok() && !*file;
+  if (error.kind != ErrorKind::kBadData && !gone) return error;
   for (const std::string& path : {paths.config(), paths.summary(), paths.model()}) {
     const auto there = host.disk.exists(path);
     if (!there.ok() || !*there) return error;

@@ -5,9 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/printable.h"
 #include "base/shell_word.h"
@@ -22,16 +20,12 @@ using AnyJson = nlohmann::json;
 
 constexpr std::string_view kRecordLine = R"(a line such as {"text": "it purrs", "labels": ["cat"]})";
 
-bool is_record(const std::vector<std::string>& keys) {
-  return std::ranges::any_of(keys, [](const std::string& key) { return key == "text" || key == "features"; });
-}
-
-// The one key that holds an array of objects, in an object that is no record. Of several, none is sure. In an
-// object that is `cut` off, a text may follow: only an array of texts that is cut off with it is sure.
-std::optional<std::string> array_of_records(const TopKeys& keys, bool cut) {
-  if (is_record(keys.all) || keys.arrays.size() != 1) return std::nullopt;
-  const TopKeys::Array& array = keys.arrays.front();
-  return cut && (array.whole || !is_record(array.first)) ? std::nullopt : std::optional(array.key);
+// The one key that holds an array of objects, in an object that is no record. Of several, none is sure.
+std::optional<std::string> array_of_records(const TopKeys& keys) {
+  const bool record = std::ranges::any_of(
+      keys.all, [](const std::string& key) { return key == "text" || key == "features"; });
+  return record || keys.arrays_of_objects.size() != 1 ? std::nullopt
+                                                      : std::optional(keys.arrays_of_objects[0]);
 }
 
 // The first element of an array that begins with a bracket; nothing where it is none, or too long.
@@ -87,21 +81,23 @@ JsonShape array_shape(const SeenFile& file) {
   return {.name = inner.starts_with('"') ? "a JSON array of strings" : "a JSON array", .fix = std::move(fix)};
 }
 
+std::optional<std::string> unwrap_records(const SeenFile& file) {
+  const auto array = array_of_records(top_keys(behind_blanks(file.begin)));
+  if (!array) return std::nullopt;
+  const std::string program = fmt::format(".[{}][]", AnyJson(*array).dump());
+  return convert_words("jq -c " + shell_word(program), file);
+}
+
 std::optional<JsonShape> object_shape(const SeenFile& file) {
   const std::string_view text = behind_blanks(file.begin);
   const std::string_view line = text.substr(0, text.find('\n'));
   const bool alone = behind_blanks(text.substr(line.size())).empty();
   const bool is_object = read_json<AnyJson>(line).is_object();
-  // A line that is cut off by the end of what is looked at may be an object.
-  if (is_object ? !alone || !file.whole : (alone && file.whole) || !begins_json(text, file.whole))
-    return std::nullopt;
-  const bool cut = line.size() == text.size() && !file.whole;
-  if (const auto array = array_of_records(top_keys(text), cut)) {
-    const std::string program = fmt::format(".[{}][]", AnyJson(*array).dump());
-    return JsonShape{.name = "a JSON object that holds an array",
-                     .fix = convert_words("jq -c " + shell_word(program), file)};
-  }
-  if (is_object || line.size() == text.size()) return std::nullopt;
+  // A line that is cut off by the end of what is looked at may be a record, with its text behind.
+  if (is_object ? !alone || !file.whole : alone || !begins_json(text, file.whole)) return std::nullopt;
+  if (auto command = unwrap_records(file))
+    return JsonShape{.name = "a JSON object that holds an array", .fix = *std::move(command)};
+  if (is_object) return std::nullopt;
   return JsonShape{.name = "JSON with line ends within its objects", .fix = convert_words("jq -c .", file)};
 }
 

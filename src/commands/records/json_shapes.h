@@ -23,7 +23,12 @@ struct JsonShape {
 // command, too; other elements get words.
 [[nodiscard]] JsonShape array_shape(const SeenFile& file);
 
-// For a file that begins with '{'. Nothing where its first line is an object of its own, or no JSON.
+// For a file that begins with '{'. Nothing where its first line is an object of its own, is cut off, or is no
+// JSON.
 [[nodiscard]] std::optional<JsonShape> object_shape(const SeenFile& file);
+
+// The command that makes lines of the one array of objects that an object at the beginning holds. Nothing
+// where it has none, has several, or is a record.
+[[nodiscard]] std::optional<std::string> unwrap_records(const SeenFile& file);
 
 }  // namespace gossamer::commands

@@ -5,9 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <map>
 #include <set>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "json/read_json.h"
@@ -51,8 +54,11 @@ bool is_python_list(std::string_view cell) {
       if (end >= cell.size()) return false;
       ++end;
     } else if (first != ',') {
-      end = std::min(cell.find_first_not_of("0123456789.+-eE"), cell.size());
-      if (end == 0) return false;
+      double number = 0;
+      const auto read = std::from_chars(cell.data(), cell.data() + cell.size(), number);
+      // It reads infinity and NaN, too, which are words for Python.
+      if (read.ec != std::errc() || !std::isfinite(number)) return false;
+      end = static_cast<std::size_t>(read.ptr - cell.data());
     }
     cell.remove_prefix(end);
   }
@@ -144,15 +150,18 @@ LabelCells look_at_labels(std::span<const std::string> cells) {
              : LabelCells{.commas = true};
 }
 
-// What is no list cannot be added to one, and no object can be a key: a later cell of another form ends the
-// program.
+// What is no list cannot be added to one, and each label has to be a string or a number: a later cell of
+// another form ends the program.
 std::string labels_in_python(const LabelCells& cells, std::size_t column) {
+  const auto of_list = [column](std::string_view read) {
+    return fmt::format(
+        "(str({{str: w, int: w, float: w}}[type(w)]) for w in {}(r[{}].strip() or \"[]\") + [])", read,
+        column);
+  };
   switch (cells.form) {
     case LabelCells::Form::kSeparated: return fmt::format("r[{}].split(\"{}\")", column, cells.separator);
-    case LabelCells::Form::kJsonList:
-      return fmt::format("map(str, dict.fromkeys(json.loads(r[{}].strip() or \"[]\") + []))", column);
-    case LabelCells::Form::kPythonList:
-      return fmt::format("map(str, dict.fromkeys(ast.literal_eval(r[{}].strip() or \"[]\") + []))", column);
+    case LabelCells::Form::kJsonList: return of_list("json.loads");
+    case LabelCells::Form::kPythonList: return of_list("ast.literal_eval");
     default: return fmt::format("[r[{}]]", column);
   }
 }

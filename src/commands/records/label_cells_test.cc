@@ -29,6 +29,9 @@ TEST(LabelCells, KnowsLists) {
   EXPECT_EQ(form({"['cat' 'pet']", "cat"}), Form::kOther);
   EXPECT_EQ(form({"[1]", "cat"}), Form::kOther);
   EXPECT_EQ(form({"cat", "[other]", "dog"}), Form::kOne);
+  EXPECT_EQ(form({"cat", "[...]", "[e]", "[inf]"}), Form::kOne);
+  EXPECT_EQ(form({"[e]", "[...]"}), Form::kOther);
+  EXPECT_EQ(form({"[1e5, .5, -2]", "['a']"}), Form::kPythonList);
   EXPECT_EQ(form({"cat|dog", "[other]"}), Form::kSeparated);
   EXPECT_EQ(form({"(none)", "{x}"}), Form::kOne);
 }

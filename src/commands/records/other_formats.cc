@@ -176,26 +176,30 @@ WideBytes count_wide(std::string_view begin) {
 }
 
 // Text of which some bytes are no UTF-8. A converter would end at the first of them.
-std::optional<Error> other_encoding(const SeenFile& file) {
+// `lines_before`: blank lines that the file had in front of it.
+std::optional<Error> other_encoding(const SeenFile& file, std::size_t lines_before) {
   const std::size_t good = text::valid_utf8_prefix(file.begin);
   const std::size_t cut = file.whole ? 0 : 3;  // the last character may be cut off
   if (good + cut >= file.begin.size() || is_binary(file.begin)) return std::nullopt;
   // Read as Latin-1, the characters that are right would become others.
   if (const WideBytes wide = count_wide(file.begin); wide.characters > wide.alone) {
-    const auto line = 1 + std::ranges::count(file.begin.substr(0, good), '\n');
-    return refuse(
-        file, "UTF-8 text with bytes that are not",
-        fmt::format("mend line {}, or leave it out: it has {}", line, quote(file.begin.substr(good, 1))));
+    const std::string_view before = file.begin.substr(0, good);
+    const auto lines = static_cast<std::size_t>(std::ranges::count(before, '\n'));
+    const std::size_t line_begin = lines == 0 ? 0 : before.rfind('\n') + 1;
+    return refuse(file, "UTF-8 text with bytes that are not",
+                  fmt::format("mend line {}, in which byte {} is {}", 1 + lines_before + lines,
+                              1 + good - line_begin, quote(file.begin.substr(good, 1))));
   }
   return refuse(file, "text that is not UTF-8",
                 convert_words("iconv -f latin1 -t utf-8", file, Makes::kText) +
                     check_words("the encoding is Latin-1, as many tables have; windows-1252 is another"));
 }
 
-// Lines, and those that look like a record as a reader wants it.
+// Lines, those that look somewhat like a record as a reader wants it, and those that surely do.
 struct RecordLines {
   std::size_t all = 0;
-  std::size_t records = 0;
+  std::size_t alike = 0;
+  std::size_t sure = 0;
 };
 RecordLines count_record_lines(const SeenFile& file) {
   RecordLines lines;
@@ -207,7 +211,9 @@ RecordLines count_record_lines(const SeenFile& file) {
     const std::size_t colon = pair.find(':');
     const bool is_pair = colon != std::string_view::npos && colon > 0 &&
                          pair.substr(0, colon).find_first_not_of(kDigits) == std::string_view::npos;
-    if (is_pair || line.starts_with('{')) ++lines.records;
+    const bool numbers = line.substr(0, blank).find_first_not_of("0123456789,") == std::string_view::npos;
+    if (is_pair || line.starts_with('{')) ++lines.alike;
+    if ((is_pair && numbers) || (line.starts_with('{') && line.find('"') != line.npos)) ++lines.sure;
   }
   return lines;
 }
@@ -290,15 +296,17 @@ std::optional<Error> other_format(const SeenFile& seen) {
   const bool array = first == '[';
   const bool marked = line.find(kLabelMark) != std::string_view::npos;
   if (!array && !marked && is_xmlc(line)) return std::nullopt;
+  const auto blank_lines = static_cast<std::size_t>(
+      std::ranges::count(seen.begin.substr(0, seen.begin.size() - file.begin.size()), '\n'));
   const RecordLines lines = array ? RecordLines{} : count_record_lines(file);
-  const bool records = lines.all > 0 && lines.records * 2 >= lines.all;
-  if (auto encoding = records ? std::nullopt : other_encoding(file)) return encoding;
+  const bool records = lines.all > 0 && lines.alike * 2 >= lines.all;
+  if (auto encoding = records ? std::nullopt : other_encoding(file, blank_lines)) return encoding;
   if (array) return other_json(file, array_shape(file));
   if (marked) return marked_labels(file);
   if (!is_text(line)) return std::nullopt;
   if (const auto separator = table_separator(file)) return table(file, *separator);
   // Bad lines may stand before the records, and be skipped.
-  return lines.records > 0 ? std::nullopt : std::optional(plain_text(file));
+  return records || lines.sure > 0 ? std::nullopt : std::optional(plain_text(file));
 }
 
 std::optional<Error> no_lines(const SeenFile& seen, const WantedLines& wanted) {

@@ -59,15 +59,17 @@ TEST(OtherFormat, IsNamed) {
 // Claim: where most characters are UTF-8, no command makes Latin-1 of them: the bad line is named.
 TEST(OtherFormat, LeavesUtf8) {
   const auto error =
-      other_format(seen_file("title,tags\ncaf\xc3\xa9,a\n\xe6\x97\xa5\xe6\x9c\xac,b\nna\xefve,c\n"));
+      other_format(seen_file("\n\ntitle,tags\ncaf\xc3\xa9,a\n\xe6\x97\xa5\xe6\x9c\xac,b\nna\xefve,c\n"));
   ASSERT_TRUE(error);
-  EXPECT_THAT(error->message(), HasSubstr("mend line 4, or leave it out"));
+  EXPECT_THAT(error->message(), HasSubstr("mend line 6, in which byte 3 is "));
   EXPECT_THAT(error->message(), ::testing::Not(HasSubstr("iconv")));
 }
 
 // Claim: a record behind lines that are none is left to its reader, which counts them as bad.
 TEST(OtherFormat, LeavesRecordsBehindOtherLines) {
   EXPECT_EQ(named_format("# comment\n# other\n0,1 1:1\n"), "");
+  EXPECT_EQ(named_format("It barks.\nIt purrs.\nNo.\nLunch 12:30 in the hall\n{sic} they say\n"),
+            "plain text");
   EXPECT_EQ(named_format("# comment\n# other\n{\"text\": \"a\"}\n"), "");
 }
 
@@ -156,10 +158,8 @@ TEST(OtherFormat, HasNoCommandForOddTables) {
 // Claim: a list in the cell of a label is read as one, and gets no command where nothing reads it.
 TEST(OtherFormat, ReadsListsOfLabels) {
   const auto fix = [](std::string_view begin) { return other_format(seen_file(begin))->fix; };
-  EXPECT_THAT(fix("text,tags\nit purrs,\"['a', 'b']\"\n"),
-              HasSubstr("in map(str, dict.fromkeys(ast.literal_eval(r[1]"));
-  EXPECT_THAT(fix("text,tags\nit purrs,\"[\"\"a\"\", \"\"b\"\"]\"\n"),
-              HasSubstr("in map(str, dict.fromkeys(json.loads(r[1]"));
+  EXPECT_THAT(fix("text,tags\nit purrs,\"['a', 'b']\"\n"), HasSubstr("for w in ast.literal_eval(r[1]"));
+  EXPECT_THAT(fix("text,tags\nit purrs,\"[\"\"a\"\", \"\"b\"\"]\"\n"), HasSubstr("for w in json.loads(r[1]"));
   EXPECT_THAT(fix("text,tags\nit purrs,['a' 'b']\n"), HasSubstr("lists in column 2 ('tags')"));
   EXPECT_THAT(fix("text,tags\nit purrs,['a' 'b']\n"), ::testing::Not(HasSubstr("python")));
 }

@@ -63,17 +63,22 @@ Result<data::ReadReport> import(const run::NodeHost& host, const ImportRequest& 
     if (!state.ok()) return state.error();
     featurizer.emplace(*std::move(state));
   }
+  // It is there before the records are, so that none are taken for records of numbers.
+  if (featurizer) {
+    const std::string path = host::parent(request.cache_path) + "/vocabulary.json";
+    if (auto made = host.disk.make_directories(host::parent(path)); !made.ok()) return made.error();
+    if (auto written = write_vocabulary(host.disk, path, featurizer->state()); !written.ok())
+      return written.error();
+  }
   run::Progress bar(host.console, host.clock, "reading", host.verbosity);
   auto report = row.import({.host = host,
                             .request = request,
                             .options = shown(request, options, bar, row.record),
                             .progress = bar,
                             .featurizer = featurizer.has_value() ? &*featurizer : nullptr});
-  if (!report.ok() || !featurizer.has_value()) return report;
-  if (featurizer->size() == 0 && request.text.min_df > 1) return no_common_word(request, *report);
-  const std::string vocabulary = host::parent(request.cache_path) + "/vocabulary.json";
-  auto written = write_vocabulary(host.disk, vocabulary, featurizer->state());
-  return written.ok() ? report : Result<data::ReadReport>(written.error());
+  if (report.ok() && featurizer && featurizer->size() == 0 && request.text.min_df > 1)
+    return no_common_word(request, *report);
+  return report;
 }
 
 }  // namespace

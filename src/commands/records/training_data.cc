@@ -8,6 +8,7 @@
 
 #include "base/printable.h"
 #include "commands/records/conversion.h"
+#include "commands/records/json_shapes.h"
 #include "commands/records/other_formats.h"
 #include "commands/records/record_formats.h"
 #include "learn/data/cached_dataset.h"
@@ -70,6 +71,8 @@ Error no_record(host::Disk& disk, const std::string& path, const Error& otherwis
   if (!look.ok()) return error;
   if (const auto command = rename_keys(first_line(look->text), look->of(path)))
     error.fix = "name the keys as in a record; " + *command;
+  else if (const auto array = unwrap_records(look->of(path)))
+    error.fix = "the records may stand in an array; " + *array;
   return error;
 }
 

@@ -197,9 +197,11 @@ Result<void> write_word_cache(host::Disk& disk, const std::string& path, const d
 }
 
 Result<std::optional<data::TokenText>> read_word_cache(host::Disk& disk, const std::string& path) {
-  const auto there = disk.exists(path + ".json");
-  if (!there.ok()) return there.error();
-  if (!*there) return std::optional<data::TokenText>();
+  for (const std::string& part : {path, path + ".json"}) {
+    const auto there = disk.exists(part);
+    if (!there.ok()) return there.error();
+    if (!*there) return std::optional<data::TokenText>();
+  }
   const auto wanted = host::read_text(disk, path + ".json", 1000);
   if (!wanted.ok()) return wanted.error();
   const auto file = disk.map(path);

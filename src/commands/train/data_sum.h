@@ -16,15 +16,14 @@
 
 namespace gossamer::commands {
 
-struct RunData {
-  std::uint64_t checksum = 0;  // Samples::checksum()
-  std::string from;            // where the user's records lie, for messages
-  std::string resume_command;
+enum class RunData {
+  kSame,  // or the first that the run has: its checksum is kept from now on
+  kOther,
 };
 
-// Keeps the checksum of a run that begins, and of one that an earlier version has begun. kUsage where the run
-// began with other data; kBadData where the file is damaged.
-[[nodiscard]] Result<void> check_run_data(host::Disk& disk, const run::RunPaths& paths, const RunData& data);
+// Whether data with this checksum is that of the run in a directory. kBadData where the file is damaged.
+[[nodiscard]] Result<RunData> check_run_data(host::Disk& disk, const run::RunPaths& paths,
+                                             std::uint64_t checksum);
 
 // Whether the run in a directory has kept a checksum.
 [[nodiscard]] Result<bool> has_data_sum(host::Disk& disk, const run::RunPaths& paths);

@@ -168,16 +168,31 @@ class SparseTraining final : public Training {
   Result<void> load() {
     CachePlace place{.directory = paths_.cache()};
     auto kept = open(place);
+    if (kept.ok() && samples_ != nullptr) {
+      const auto data = check_run_data(host_.disk, paths_, samples_->checksum());
+      if (!data.ok()) return data.error();
+      if (*data == RunData::kSame) return {};
+      samples_.reset();
+      kept = other_data(paths_.cache());
+    }
     if (!kept.ok() && kept.error().kind == ErrorKind::kBadData) kept = remove_cache(kept.error());
     if (!kept.ok()) return kept;
-    if (samples_ == nullptr) {
-      if (auto imported = import(place); !imported.ok()) return imported;
-      if (auto opened = open(place); !opened.ok()) return opened;
-    }
+    if (auto imported = import(place); !imported.ok()) return imported;
+    if (auto opened = open(place); !opened.ok()) return opened;
     if (samples_ == nullptr) return missing_data();
-    return check_run_data(
-        host_.disk, paths_,
-        {.checksum = samples_->checksum(), .from = config_.data.train, .resume_command = resume_command_});
+    const auto data = check_run_data(host_.disk, paths_, samples_->checksum());
+    if (!data.ok()) return data.error();
+    return *data == RunData::kSame ? Result<void>() : other_data(config_.data.train);
+  }
+
+  [[nodiscard]] Error other_data(const std::string& where) const {
+    return {
+        .kind = ErrorKind::kBadData,
+        .where = where,
+        .what = "these are not the training records that the run began with",
+        .got = "records, an order or names with another checksum",
+        .expected = "the checksum in " + paths_.data_sum(),
+        .fix = "put the records of the run's beginning back, and resume; other records are for a new run"};
   }
 
   // What the run keeps of its data is made anew, where the user's files still are and can be told from

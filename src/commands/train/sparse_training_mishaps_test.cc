@@ -58,10 +58,9 @@ TEST(TrainRun, WritesALostModelAgain) {
   for (const auto& [name, bytes] : model) gone.push_back("/run/model/" + name);
   for (const std::string& path : gone) {
     ASSERT_TRUE(machine.disk.remove_all(path).ok());
-    if (path == "/run/model") {
-      EXPECT_THAT(open_model(machine.host(), "/run").error().message(),
-                  HasSubstr("write the model again: gossamer train --resume --out /run"));
-    }
+    EXPECT_THAT(open_model(machine.host(), "/run").error().message(),
+                HasSubstr("write the model again: gossamer train --resume --out /run"))
+        << path;
     const auto again = train_on(machine, config, run::Continue::kResume);
     ASSERT_TRUE(again.ok()) << again.error().message();
     EXPECT_EQ(files_of(machine.disk, "/run/model"), model) << path;
@@ -78,9 +77,11 @@ TEST(TrainRun, WritesALostModelAgain) {
             "years of work");
   ASSERT_TRUE(machine.disk.remove_all("/run/checkpoints/step-000000000006.ckpt").ok());
   write(machine.disk, "/run/model/model.json", "{");
-  EXPECT_THAT(open_model(machine.host(), "/run").error().fix, HasSubstr("restore the model from a copy"));
+  EXPECT_THAT(open_model(machine.host(), "/run").error().fix,
+              HasSubstr("restore the model from a copy, or train its last"));
   ASSERT_TRUE(machine.disk.remove_all("/run/model/model.json").ok());
-  EXPECT_THAT(open_model(machine.host(), "/run").error().fix, HasSubstr("restore the model from a copy"));
+  EXPECT_THAT(open_model(machine.host(), "/run").error().fix,
+              HasSubstr("restore the model from a copy, or train its last"));
   const auto refused = train_on(machine, config, run::Continue::kResume);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().kind, ErrorKind::kBadData);
