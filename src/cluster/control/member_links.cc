@@ -253,6 +253,8 @@ bool MemberLinks::is_up(NodeId node) const {
 }
 
 void MemberLinks::expect(const membership::MemberRecord& record, Instant now) {
+  // It is a hint. Views alone say who lives, also under this member's own number.
+  if (NodeId(record.node()) <= kCoordinatorNode || NodeId(record.node()) == options_.self.node) return;
   expected_[NodeId(record.node())] = record;
   tell_known();
   connect(now);

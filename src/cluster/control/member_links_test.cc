@@ -57,6 +57,24 @@ TEST_F(MemberLinksTest, TheYoungerOpens) {
   EXPECT_FALSE(links_.linked(kSelf.node));
 }
 
+// Claim: a member that nobody can reach opens the link to a joining one of which the coordinator tells. Word
+// of a joining life under its own number, or the coordinator's, or none opens nothing.
+TEST_F(MemberLinksTest, ExpectsOthers) {
+  MemberLinks hidden({.self = kSelf}, view_, links_);
+  const auto expect = [&](std::uint64_t node) {
+    membership::MemberRecord record;
+    record.set_node(node);
+    record.set_incarnation(12);
+    record.set_state(membership::JOINING);
+    *record.mutable_listening() = listening();
+    hidden.expect(record, {});
+    return links_.linked(NodeId(node));
+  };
+  EXPECT_TRUE(expect(9));
+  for (const std::uint64_t node : {kSelf.node.value, kCoordinatorNode.value, std::uint64_t{0}})
+    EXPECT_FALSE(expect(node)) << node;
+}
+
 // Claim: messages to members of the view are kept while there is no link. Others are refused.
 TEST_F(MemberLinksTest, KeepsMessages) {
   EXPECT_TRUE(peers_.send(kYounger, host::Lane::kControl, {}, {}));
