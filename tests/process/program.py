@@ -6,6 +6,7 @@ with a timeout that only a failure reaches. A wait that has to look again and ag
 share two cores, and looking would take the CPU from the programs that they wait for.
 """
 
+import atexit
 import json
 import os
 import queue
@@ -74,6 +75,7 @@ class Running:
             cwd=directory,
             env={**os.environ, **(environment or {})},
         )
+        atexit.register(self.process.kill)  # a test that failed has waited for no end; nothing where it has ended
         self.lines = queue.Queue()
         self.seen = []
         self.reader = threading.Thread(target=self._read, daemon=True)
