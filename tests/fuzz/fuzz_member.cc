@@ -4,6 +4,7 @@
 // come and go. The member does not crash, and does not ask for ever to be called at once. It never keeps a
 // fenced member in its view. It ends with an error that says something, or because it left.
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -134,7 +135,9 @@ class Bench {
   void network_event() {
     const host::ConnectionId id(choices_.below(network_.connections.value + 1));
     switch (choices_.below(3)) {
-      case 0: return process_.on(host::Opened{id, {choices_.flip() ? "node-1" : choices_.text(10)}}, now_);
+      case 0:
+        if (!opened_.insert(id).second) return;  // a network opens a connection once
+        return process_.on(host::Opened{id, {choices_.flip() ? "node-1" : choices_.text(10)}}, now_);
       case 1: return process_.on(host::Received{id, {Slice::of(choices_.text())}}, now_);
       default: return process_.on(host::Closed{id, {}}, now_);
     }
@@ -253,6 +256,7 @@ class Bench {
   Instant now_;
   MemberProcess process_;
   HeldLease held_;
+  std::set<host::ConnectionId> opened_;
   bool over_ = false;
 };
 
