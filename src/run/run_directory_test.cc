@@ -91,6 +91,26 @@ TEST(RunDirectory, KeepsItsThreads) {
   EXPECT_EQ(again->run_id(), "ab12");
 }
 
+// Claim: a line of threads that was damaged, or written by hand, tells none instead of a wrong number.
+TEST(RunDirectory, TellsNoThreadsOfADamagedLine) {
+  host::SimDisk disk;
+  ASSERT_TRUE(disk.make_directories("runs/x").ok());
+  const auto told = [&](const std::string& text) {
+    EXPECT_TRUE(host::replace_file(disk, RunPaths("runs/x").config(), text).ok());
+    return threads_of_run(disk, "runs/x");
+  };
+  EXPECT_EQ(told("# run ab12\n# threads 12\n"), 12);
+  EXPECT_EQ(told("# run ab12\n# threads 12\n[train]\nbatch = 4\n"), 12);
+  for (const char* line :
+       {"# threads 12", "# threads \n", "# threads 0\n", "# threads -3\n", "# threads 3x\n", "# threads 3 \n",
+        "# threads  3\n", "# threads 99999999999\n", "#threads 3\n", "# workers 3\n", "\n# threads 3\n"}) {
+    EXPECT_FALSE(told(std::string("# run ab12\n") + line).has_value()) << line;
+  }
+  EXPECT_FALSE(told("# run ab12").has_value());
+  EXPECT_FALSE(told("# threads 3\n").has_value());
+  EXPECT_FALSE(told("[train]\n# threads 3\n").has_value());
+}
+
 // A directory that holds anything is refused without --resume and stays as it is. With
 // --resume only a run is accepted.
 TEST(RunDirectory, RefusesWhatIsNotEmpty) {
