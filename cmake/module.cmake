@@ -72,6 +72,12 @@ function(gossamer_headers target scope)
   set_target_properties(${target} PROPERTIES INTERFACE_HEADER_SETS_TO_VERIFY HEADERS)
 endfunction()
 
+# A test that takes longer counts as hung. Whole fleets take thirty times as long under ThreadSanitizer.
+set(GOSSAMER_TEST_SECONDS 600)
+if(GOSSAMER_SANITIZE)
+  set(GOSSAMER_TEST_SECONDS 1800)
+endif()
+
 # gossamer_test(NAME SOURCES ... [DEPS ...] [LIBS ...] [LABELS ...]): a GoogleTest program, each case one ctest.
 # Labels say where it runs beside the release build: `threads` under ThreadSanitizer in `make test`; `whole`, which tests
 # what others test below it, only in `make asan` and `make tsan`; all others are labelled `memory` and run under
@@ -95,7 +101,7 @@ function(gossamer_test name)
   if(NOT label STREQUAL "whole")
     add_dependencies(${label}_tests ${name})
   endif()
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600 LABELS "${label}")
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT ${GOSSAMER_TEST_SECONDS} LABELS "${label}")
 endfunction()
 
 # gossamer_fuzz(NAME SOURCES ... [DEPS ...] [LIBS ...]): a libFuzzer program (preset `fuzz`); `make fuzz` runs
