@@ -413,14 +413,23 @@ TEST(FleetOutage, MembersThatCannotStepSaveToo) {
 // Claim: a member that is told to go at any moment of a change of the view saves what it holds, also while
 // the view is installed.
 TEST(FleetOutage, ToldToGoWhileTheViewChanges) {
-  for (int after = 0; after < 60; ++after) {
+  std::map<std::string, int> met;
+  for (int after = 0; after < 120; ++after) {
     SCOPED_TRACE(after);
     host::SimDisk disk;
     const TinyProblem problem({.steps = 10000, .disk = &disk});
-    SparseFleet fleet(problem, {.first_members = 3, .seed = 5, .longest_work = from_milliseconds(20)});
+    SparseFleet fleet(problem, {.first_members = 3,
+                                .seed = static_cast<std::uint64_t>(after),
+                                .longest_work = from_milliseconds(50)});
     while (!fleet.step() || *fleet.step() < StepNumber(20)) fleet->run_for(0.01);
+    const Epoch epoch = fleet->durable().begun();
+    const std::uint64_t recoveries = fleet.engine("m2").fleet_counters().recoveries;
     fleet.join();
+    while (fleet->durable().begun() == epoch) fleet->run_for(0.001);
     fleet->run_for(0.005 * after);
+    const bool installed = fleet->durable().installed() > epoch;
+    const bool recovered = fleet.engine("m2").fleet_counters().recoveries > recoveries;
+    ++met[recovered ? "recovered" : installed ? "installed" : "begun"];
     fleet->member("m2").save_and_leave("it was told to");
     for (int i = 0; i < 200 && !fleet->member("m2").done(); ++i) fleet->run_for(0.1);
     EXPECT_TRUE(fleet->member("m2").done());
@@ -431,6 +440,7 @@ TEST(FleetOutage, ToldToGoWhileTheViewChanges) {
     EXPECT_GT(fleet.step().value(), then) << "the others go on";
     EXPECT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
   }
+  for (const char* const moment : {"begun", "installed", "recovered"}) EXPECT_GE(met[moment], 5) << moment;
 }
 
 // Claim: no member leaves while the saved state does not outlive it yet, as when it is still on its way to
