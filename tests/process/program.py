@@ -17,7 +17,7 @@ import threading
 import time
 
 GOSSAMER = os.environ.get("GOSSAMER", "build/release/gossamer")
-TIMEOUT = 120
+TIMEOUT = float(os.environ.get("GOSSAMER_TEST_WAIT", "120"))  # seconds; longer in sanitizer builds
 PAUSE = 0.1
 
 
