@@ -39,20 +39,32 @@ TEST(ClusterChaos, OneSeedIsOneHistory) {
   }
 }
 
+// Counts how often a coordinator begins to lead, until so many seconds.
+auto counts_leaders(std::size_t& led, double until = 3600) {
+  return [&led, until](double now, const std::string&, const std::string& what) {
+    if (now < until && what.starts_with("leads, generation")) ++led;
+  };
+}
+
 // Claim: a coordinator that is killed at any moment and comes back to its file within seconds costs no member
 // its life. Members go on without it, and find it again.
 TEST(ClusterChaos, KilledCoordinatorCostsNoMember) {
+  std::size_t led = 0;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     ChaosOptions options{.seed = seed, .store = StoreKind::kFile};
-    for (const double at : {6.0, 11.0 + 0.037 * static_cast<double>(seed), 16.0, 16.3}) {
-      options.script.push_back({.kind = FaultKind::kKillCoordinator,
-                                .at = {from_seconds(at).ns},
-                                .lasts = from_seconds(0.05 + 0.09 * static_cast<double>(seed))});
+    const double away = 0.05 + 0.09 * static_cast<double>(seed);
+    const double again = 16.0 + away + 0.1 + 0.01 * static_cast<double>(seed);  // it has just come back
+    for (const double at : {6.0, 11.0 + 0.037 * static_cast<double>(seed), 16.0, again}) {
+      options.script.push_back(
+          {.kind = FaultKind::kKillCoordinator, .at = {from_seconds(at).ns}, .lasts = from_seconds(away)});
     }
+    options.trace = counts_leaders(led);
     const ChaosReport report = run_cluster_chaos(options);
     EXPECT_EQ(report.violation, std::nullopt) << "seed " << seed << ": " << *report.violation;
     EXPECT_EQ(report.lives, options.members) << "seed " << seed;
   }
+  // A fault finds no leader where the store has taken its longest 0.6 s.
+  EXPECT_GT(led, 140U) << "of 150";
 }
 
 // Claim: a leader that is stopped for 30 s and goes on (SIGSTOP, SIGCONT) finds that another leads, and harms
@@ -60,12 +72,15 @@ TEST(ClusterChaos, KilledCoordinatorCostsNoMember) {
 TEST(ClusterChaos, StoppedLeaderIsReplaced) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     ChaosOptions options{.seed = seed, .store = StoreKind::kCluster};
+    std::size_t led = 0;
+    options.trace = counts_leaders(led, 36);
     options.script.push_back({.kind = FaultKind::kPauseCoordinator,
                               .at = {from_seconds(6 + 0.013 * static_cast<double>(seed)).ns},
                               .lasts = from_seconds(30)});
     const ChaosReport report = run_cluster_chaos(options);
     EXPECT_EQ(report.violation, std::nullopt) << "seed " << seed << ": " << *report.violation;
     EXPECT_EQ(report.lives, options.members) << "seed " << seed;
+    EXPECT_EQ(led, 2U) << "seed " << seed;
   }
 }
 

@@ -212,7 +212,9 @@ class HostileMember(HostileCase):
             for address, name in ports.items():
                 with self.subTest(said=what, to=name), contextlib.ExitStack() as open_ones:
                     before = used_by(self.honest[name])
-                    self.open_many(context, int(address.rsplit(":", 1)[1]), said, open_ones)
+                    opened = self.open_many(context, int(address.rsplit(":", 1)[1]), said, open_ones)
+                    self.assertGreaterEqual(opened, 2)
+                    print(f"opened {opened}", file=sys.stderr, flush=True)
                     after = used_by(self.honest[name])
                     self.expect_undisturbed(what)
                     grown = after.resident_kb - before.resident_kb
@@ -221,11 +223,15 @@ class HostileMember(HostileCase):
                     self.assertLess(grown, MOST_GROWTH_KB)
 
     def open_many(self, context, port, said, open_ones):
+        """Returns how many were accepted and have said it."""
+        opened = 0
         for _ in range(HALF_OPEN):
             one = open_ones.enter_context(socket.create_connection(("127.0.0.1", port), timeout=DEADLINE))
             with contextlib.suppress(OSError):
                 one = open_ones.enter_context(context.wrap_socket(one))
                 one.sendall(said)
+                opened += 1
+        return opened
 
 
 class OfARunWithFiles(HostileCase):

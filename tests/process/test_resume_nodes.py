@@ -121,7 +121,8 @@ class ResumeNodes(WithNodes):
         else:
             self.wait_for("steps", lambda: running.process.poll() is not None or self.logged() >= before[1] + moment)
         running.signal(signal.SIGKILL)
-        running.finish()
+        done = running.finish()
+        self.assertEqual(done.status, -signal.SIGKILL, done.err)  # it had not ended by itself
 
     def written(self, path):
         try:

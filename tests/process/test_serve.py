@@ -103,7 +103,7 @@ class Serve(test_training.WithData):
         queries = [line.split(" ", 1)[1].strip() for line in self.test_lines]
         expected = program.run("predict", self.out, stdin="\n".join(queries)).out.splitlines(keepends=True)
         server = self.serve()
-        wrong = []
+        right, wrong = [], []
 
         def client(number):
             connection = server.connect()
@@ -112,8 +112,8 @@ class Serve(test_training.WithData):
                 connection.request("POST", "/predict", queries[k], {"Content-Type": "text/plain"})
                 reply = connection.getresponse()
                 body = reply.read().decode()
-                if (reply.status, body) != (200, expected[k]):
-                    wrong.append((number, i, reply.status, body))
+                same = (reply.status, body) == (200, expected[k])
+                (right if same else wrong).append((number, i, reply.status, body))
             connection.close()
 
         threads = [threading.Thread(target=client, args=(number,)) for number in range(64)]
@@ -121,7 +121,7 @@ class Serve(test_training.WithData):
             thread.start()
         for thread in threads:
             thread.join()
-        self.assertEqual(wrong, [])
+        self.assertEqual((wrong, len(right)), ([], 640))  # none, too, where no thread could connect
         self.assertEqual(server.stop(signal.SIGINT).status, 130)
 
     # Wrong requests have a status and an explanation, and the server goes on.

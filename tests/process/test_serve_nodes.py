@@ -60,6 +60,7 @@ class WithServed(test_training.WithData):
         for _ in range(victims):
             server.running.wait_for_line("was killed and is started again")
         asking.join()
+        self.assertEqual(len(answers), 20)  # an exception in the thread that asks ends it, and nothing else
         self.assertEqual({answer[::2] for answer in answers}, {(200, want)})
 
 

@@ -149,6 +149,7 @@ class Ports(LabCase):
         fleet, leader, before, ports = self.begin()
         with contextlib.ExitStack() as open_ones, fleet.on(4):
             connections = []
+            inside = set()
             firsts = self.firsts(fleet)
             for at in ports:
                 for tls, first in firsts:
@@ -156,8 +157,10 @@ class Ports(LabCase):
                     with contextlib.suppress(OSError):
                         if tls:
                             connection = open_ones.enter_context(tls.wrap_socket(connection))
+                            inside.add(at)
                         connection.sendall(first)
                     connections.append((connection, (at, tls and "TLS", first[:64])))
+            self.assertEqual(inside, set(ports))  # garbage came inside of TLS, too
             during = fleet.wait_for_steps(before["step"])
             for connection, what in connections:
                 self.expect_end(connection, what)

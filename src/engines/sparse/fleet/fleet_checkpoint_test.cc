@@ -255,6 +255,7 @@ TEST_F(FleetCheckpointTest, FailuresLoseNothing) {
     static_cast<void>(save(2, 24, part({16, 48}, {32, 64}, {1, 2, 3})));
   };
   begin({});
+  ASSERT_EQ(newest(), 24U);
   const std::uint64_t operations = disk().operations();
   for (std::uint64_t at = 0; at <= operations; ++at) {
     begin({.fail_at_operation = at});

@@ -107,6 +107,7 @@ TEST(FleetOutage, OneDiesWhileAnotherIsMadeGood) {
 // on.
 TEST(FleetOutage, AllDieAtAnyMoment) {
   std::uint64_t resumed = 0;
+  std::uint64_t recovering = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Rng rng(seed, Purpose::kTest);
     host::SimDisk disk;
@@ -116,7 +117,7 @@ TEST(FleetOutage, AllDieAtAnyMoment) {
         .hidden = 64,
         .dense = seed % 2 == 0 ? std::vector<std::size_t>{} : std::vector<std::size_t>{64},
         .samples = 6,
-        .steps = 60,
+        .steps = 200,
         .disk = &disk,
         .checkpoint_every = 1 + rng.below(8)};
     for (int part = 0; part < 4; ++part) {
@@ -126,8 +127,18 @@ TEST(FleetOutage, AllDieAtAnyMoment) {
       SparseFleet fleet(problem, {.first_members = 2 + rng.below(4), .seed = seed * 10 + rng.below(10)});
       while (!fleet.step()) fleet->run_for(0.01);
       fleet->run_for(1.5 * static_cast<double>(rng.uniform()));
-      if (rng.below(2) == 0) fleet->kill("m1");
-      fleet->run_for(3 * static_cast<double>(rng.uniform()));
+      const Epoch view = fleet->durable().begun();
+      const std::uint64_t recoveries = fleet.engine("m2").fleet_counters().recoveries;
+      const bool killed = rng.below(2) == 0;
+      if (killed) fleet->kill("m1");
+      if (killed && rng.below(2) == 0) {
+        for (int i = 0; i < 2000 && fleet->durable().begun() == view; ++i) fleet->run_for(0.001);
+        fleet->run_for(0.4 * static_cast<double>(rng.uniform()));
+      } else {
+        fleet->run_for(3 * static_cast<double>(rng.uniform()));
+      }
+      const bool changes = killed && fleet->durable().begun() > view;
+      recovering += changes && fleet.engine("m2").fleet_counters().recoveries == recoveries ? 1 : 0;
       ASSERT_EQ(fleet->failure(), std::nullopt) << "seed " << seed << ": " << *fleet->failure();
     }
     const TinyProblem problem(options);
@@ -140,6 +151,7 @@ TEST(FleetOutage, AllDieAtAnyMoment) {
     EXPECT_EQ(fleet.other_last_step(alone), std::nullopt) << "seed " << seed;
   }
   EXPECT_GT(resumed, 40U);
+  EXPECT_GE(recovering, 5U);
 }
 
 // Claim: a run that is stopped saves the same step at all members before they leave. It does not matter which

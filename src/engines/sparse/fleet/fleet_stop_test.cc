@@ -68,6 +68,7 @@ class StoppedFleet {
     changed_from_ = before;
     recoveries_ = recoveries();
   }
+  [[nodiscard]] std::uint64_t recoveries() { return fleet_.engine("m1").fleet_counters().recoveries; }
   // How far the change of change_view() has come at the first member.
   [[nodiscard]] std::string moment() {
     if (fleet_->durable().installed() <= changed_from_) return "begun";
@@ -112,7 +113,6 @@ class StoppedFleet {
   [[nodiscard]] SparseFleet& fleet() { return fleet_; }
 
  private:
-  [[nodiscard]] std::uint64_t recoveries() { return fleet_.engine("m1").fleet_counters().recoveries; }
   void note_who_left() {
     const auto left =
         std::ranges::count_if(fleet_->members(), [](const auto& one) { return one.second->done(); });
@@ -177,23 +177,28 @@ TEST(FleetStop, AllLeaveInAChangeThatNobodyEnds) {
 // then, and all are told to leave, what they save is of one step, and of the parts that they have now. What
 // others had given for their parts of before is not applied to these.
 TEST(FleetStop, AllLeaveWhenPiecesHaveJustMoved) {
+  std::size_t moved = 0;
   for (std::uint64_t after = 0; after < 60; ++after) {
-    SCOPED_TRACE(::testing::Message() << after << " x 3 ms");
+    SCOPED_TRACE(::testing::Message() << after << " x 4 ms");
     StoppedFleet run(after);
     run.fleet()->internet().set_path("m1", "m3", {.delay = from_milliseconds(60)});
+    const std::uint64_t before = run.recoveries();
     run.change_view(ViewChangedBy::kJoin);
     const Epoch first = run.fleet()->durable().begun();
     while (run.fleet()->durable().installed() < first) run.run_for(0.001);
-    run.run_for(0.003 * static_cast<double>(after));
-    run.change_view(ViewChangedBy::kJoin);
+    run.run_for(0.004 * static_cast<double>(after));
+    run.change_view(ViewChangedBy::kDrain);
     run.run_for(0.012);
     run.lose_the_coordinator();
+    const auto taken = run.fleet().engine("m1").taken_up();
+    moved += taken && taken->epoch == first && taken->recovered && run.recoveries() == before ? 1 : 0;
     run.all_leave_alone();
     EXPECT_TRUE(run.all_gone()) << run.fleet()->log();
     EXPECT_EQ(run.fleet()->failure(), std::nullopt) << *run.fleet()->failure();
     EXPECT_GE(run.resumes_at(), run.reached());
     run.expect_to_go_on();
   }
+  EXPECT_GT(moved, 5U);
 }
 
 // Claim: a run that is told to end within its very last step is trained, so all members deliver their parts
@@ -266,7 +271,12 @@ TEST(FleetStop, WhileTheCoordinatorIsCutOff) {
     if (taken_over) run.fleet()->kill_coordinator_for("c1", from_seconds(1));
     run.run_for(15);
     run.fleet()->stop("enough");
-    run.run_for(50);
+    run.run_for(30);
+    const StepNumber then = run.reached();
+    run.run_for(10);  // at 55 s of 60
+    EXPECT_FALSE(run.all_gone());
+    EXPECT_GT(run.reached(), then);
+    run.run_for(10);
     for (int i = 0; i < 300 && !run.all_gone(); ++i) run.run_for(0.1);
     EXPECT_TRUE(run.all_gone()) << run.fleet()->log();
     EXPECT_EQ(run.fleet()->failure(), std::nullopt);

@@ -47,6 +47,7 @@ TEST(ServingEngine, AnswersAsOneProcess) {
 // Claim: members that are killed, leave or join, during a query or between two, change no answer. Each query
 // gets one answer.
 TEST(ServingEngine, MembersComeAndGo) {
+  std::size_t between = 0;
   Served served({.features = 60, .labels = 200, .hidden = 96, .dense = {64}});
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     Rng rng(seed, Purpose::kTest);
@@ -55,7 +56,8 @@ TEST(ServingEngine, MembersComeAndGo) {
       const testing::OwnedRows queries =
           testing::random_rows(rng, 60, 1 + static_cast<std::uint32_t>(rng.below(30)));
       fleet.ask(queries.view(), 10);
-      auto answer = fleet.answer(static_cast<int>(rng.below(40)));
+      auto answer = fleet.answer(static_cast<int>(rng.below(90)));
+      between += answer ? 1 : 0;
       auto victim = fleet->members().begin();
       std::advance(victim, rng.below(fleet->members().size()));
       if (round % 3 == 0) fleet->kill(victim->first);
@@ -69,6 +71,8 @@ TEST(ServingEngine, MembersComeAndGo) {
     }
     EXPECT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
   }
+  EXPECT_GT(between, 10U);
+  EXPECT_LT(between, 86U);
 }
 
 // Claim: members tell the next lead that they are ready, as they told the one that was killed. A query that
