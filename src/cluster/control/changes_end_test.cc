@@ -130,7 +130,7 @@ TEST_F(ChangesAtTheEnd, ADeathAtTheEnd) {
 TEST_F(ChangesAtTheEnd, DeathsAtTheEndHaveOneDeadline) {
   serve(5);
   changes_.stop("enough", at(100));
-  for (const std::uint64_t node : {14, 13, 12}) {
+  for (const std::uint64_t node : {14U, 13U, 12U}) {
     const double when = 100 + 550 * static_cast<double>(15 - node);
     EXPECT_FALSE(changes_.take_stop_end(at(when)));
     fence(node, Changes::Fenced::kInView, at(when));

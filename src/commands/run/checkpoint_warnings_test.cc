@@ -67,7 +67,7 @@ TEST_F(CheckpointWarningsTest, NameTheNode) {
 
 // Claim: a step counts once, whichever nodes could not write it. News of an older one ends no warning.
 TEST_F(CheckpointWarningsTest, CountSteps) {
-  for (const std::uint64_t node : {1, 2, 3})
+  for (const std::uint64_t node : {1U, 2U, 3U})
     warnings_.on_event("checkpoint_failed",
                        {{"step", std::uint64_t{20}}, {"node", node}, {"error", std::string("full")}});
   EXPECT_EQ(write(10), "");

@@ -27,7 +27,7 @@ FeatureKind RecordSamples::features() const {
 }
 
 std::string RecordSamples::describe() const {
-  const std::string counts =
+  std::string counts =
       fmt::format("{}, {}, {}", run::counted(records_->size(), "record"),
                   run::counted(records_->features(), "feature"), run::counted(records_->labels(), "label"));
   if (records_->size() == 0) return counts;  // sessions of one item make none

@@ -62,7 +62,7 @@ class Asking {
       server_->answer(asked->question, std::string("answer"));
     });
     at_ = *server_->listen({"127.0.0.1", 0}, Lane::kControl);
-    client_ = make_grpc_network(std::nullopt, [this](NetworkEvent event) {
+    client_ = make_grpc_network(std::nullopt, [this](const NetworkEvent& event) {
       if (std::holds_alternative<Answered>(event)) answered_.set_value();
     });
   }

@@ -158,7 +158,9 @@ void Relay::let_go(Half& half, std::uint64_t cost) {
   half.held -= cost;
   held_ -= cost;
   const auto of_one = held_of_.find(half.from);
-  if (of_one != held_of_.end() && (of_one->second -= cost) == 0) held_of_.erase(of_one);
+  if (of_one == held_of_.end()) return;
+  of_one->second -= cost;
+  if (of_one->second == 0) held_of_.erase(of_one);
 }
 
 void Relay::forget(const Place& place) {

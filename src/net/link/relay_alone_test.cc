@@ -74,7 +74,7 @@ TEST_F(LoneRelay, HoldsNoMoreOfOne) {
     }
     EXPECT_EQ(fetch(kOne).size(), 1U) << "the fifth one ended: four hold 8 MB";
     EXPECT_GE(relay_.held(), 8'000'000U);
-    const auto other = static_cast<std::uint64_t>(1 + 2 * round);
+    const std::uint64_t other = 1 + 2 * static_cast<std::uint64_t>(round);
     says(kThree, relay_open(other, 2));
     for (int frame = 0; frame < 37; ++frame) says(kThree, relayed(other), large);
     EXPECT_TRUE(fetch(kThree).empty()) << "no end of it";
@@ -197,7 +197,7 @@ TEST_F(FloodedRelay, SharesByNode) {
   }
   std::uint64_t honest = 0;
   std::uint64_t flood = 0;
-  while (honest < 100 * 16'384) {
+  while (honest < 100ULL * 16'384) {
     auto sent = relay_.next_frame(kTwo);
     ASSERT_TRUE(sent);
     const std::string bytes = joined(decode_frame(std::move(*sent))->payload);

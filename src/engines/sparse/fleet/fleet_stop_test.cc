@@ -348,7 +348,8 @@ TEST(FleetStop, TheCoordinatorIsKilledBeforeTheAgreedStep) {
     StoppedFleet run(after);
     if (after % 2 == 0) run.change_view(ViewChangedBy::kJoin);
     run.fleet()->stop("enough");
-    run.run_for(0.003 * static_cast<double>(after / 2));
+    const std::uint64_t pair = after / 2;
+    run.run_for(0.003 * static_cast<double>(pair));
     run.fleet()->kill_coordinator_for("c1", from_seconds(2));
     run.run_for(3);
     if (run.fleet()->durable().stopping()) {

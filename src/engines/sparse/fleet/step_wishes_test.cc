@@ -97,10 +97,11 @@ TEST_F(StepWishesTest, CheckpointsTooOften) {
 TEST_F(StepWishesTest, OneQuestionWithTwoSteps) {
   const std::vector<StepWish> asked{kNothing, kCheckpoint, kNothing};
   for (std::uint64_t i = 0; i < 6; ++i) {
+    const std::uint64_t pair = i / 2;
     const StepWishes::Applied applied{.step = StepNumber(i),
-                                      .next = StepNumber(2 * (i / 2) + 2),
+                                      .next = StepNumber(2 * pair + 2),
                                       .every = kEvery,
-                                      .now = Instant() + from_seconds(31.0 * static_cast<double>(i / 2))};
+                                      .now = Instant() + from_seconds(31.0 * static_cast<double>(pair))};
     EXPECT_FALSE(wishes_.asked(asked, applied)) << i;
   }
 }
