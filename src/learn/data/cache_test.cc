@@ -111,6 +111,20 @@ TEST(Cache, RoundTrip) {
   EXPECT_EQ(collect(**opened(written(sample(700), 256))), collect(sample(700)));
 }
 
+// Claim: Names of several megabytes, which do not pass to the file at once, are read as they were written.
+TEST(Cache, KeepsNamesOfMegabytes) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < 5; ++i) {
+    names.emplace_back((std::size_t{700} << 10) + i, static_cast<char>('a' + i));
+  }
+  InMemoryDataset original({.features = 9, .labels = 5, .label_names = names});
+  original.add({3, 8}, {1.0F, 2.0F}, {1});
+  const auto read = opened(written(original));
+  ASSERT_TRUE(read.ok()) << read.error().message();
+  EXPECT_EQ(collect(**read), collect(original));
+  for (std::uint32_t i = 0; i < 5; ++i) EXPECT_TRUE((*read)->label_name(i) == names[i]) << i;
+}
+
 // The bytes are those of docs/protocols/dataset-cache.md: one record, by hand.
 TEST(Cache, BytesAreThoseOfTheFormatPage) {
   InMemoryDataset one({.features = 9, .labels = 2, .label_names = {"a", "bc"}});

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -116,18 +117,21 @@ TEST(TextWindows, NextToNothingStays) {
   }
 }
 
-// Skip-gram turns samples round: the centre in, all words around it out.
+// Skip-gram turns samples round: the centre in, all words around it out and no others.
 TEST(TextWindows, SkipGram) {
   const TokenText text = numbered(100);
   host::SimCompute compute({.workers = 2});
   TextWindows windows(
-      text, {.mode = WindowMode::kSkipGram, .window = 1, .shrink = false, .sample = 0, .batch = 16}, compute);
+      text, {.mode = WindowMode::kSkipGram, .window = 2, .shrink = false, .sample = 0, .batch = 16}, compute);
   for (const CollectedRecord& record : collect(windows.read_step(StepNumber{0}))) {
     ASSERT_EQ(record.index.size(), 1U);
     EXPECT_THAT(record.value, ElementsAre(1));
-    for (const std::uint32_t label : record.labels) {
-      EXPECT_EQ(std::max(label, record.index[0]) - std::min(label, record.index[0]), 1U);
+    const std::uint32_t centre = record.index[0];
+    std::vector<std::uint32_t> around;
+    for (std::uint32_t at = centre < 2 ? 0 : centre - 2; at <= std::min(99U, centre + 2); ++at) {
+      if (at != centre) around.push_back(at);
     }
+    EXPECT_EQ(record.labels, around);
   }
 }
 
@@ -178,7 +182,79 @@ TEST(TextWindows, ThinsOutFrequentWords) {
   }
 }
 
-// The reach is uniform in 1..window: the mean number of words around is window + 1.
+// Claim: A word's label count in skip-gram says how many samples of a pass have the word around their centre.
+TEST(TextWindows, CountsLabelsOfSkipGram) {
+  // All words are equally frequent. A common word's count is too high by Jensen's inequality.
+  Rng rng(4, Purpose::kTest);
+  std::vector<std::uint32_t> token;
+  for (std::uint32_t i = 0; i < 40'000; ++i) token.push_back(static_cast<std::uint32_t>(rng.below(30)));
+  const TokenText text = text_of(std::move(token));
+  host::SimCompute compute({.workers = 2});
+  for (const bool shrink : {false, true}) {
+    TextWindows windows(
+        text, {.mode = WindowMode::kSkipGram, .window = 5, .shrink = shrink, .sample = 0, .batch = 500},
+        compute);
+    std::vector<double> labels(30);
+    double samples = 0;
+    for (std::uint64_t step = 0; step < windows.steps_per_epoch(); ++step) {
+      const Batch batch = windows.read_step(StepNumber{step});
+      samples += static_cast<double>(batch.size());
+      for (const std::uint32_t label : batch.labels.label) ++labels[label];
+    }
+    for (std::size_t word = 0; word < 30; ++word) {
+      const double expected =
+          samples * windows.label_count()[word] / static_cast<double>(windows.samples_per_epoch());
+      EXPECT_NEAR(labels[word] / expected, 1, 0.06) << word << " " << shrink;
+    }
+  }
+}
+
+// The number of words around each centre that a pass asks for.
+std::map<std::uint32_t, std::size_t> reach_of_centres(TextWindows& windows, std::uint64_t epoch) {
+  std::map<std::uint32_t, std::size_t> reach;
+  for (std::uint64_t step = 0; step < windows.steps_per_epoch(); ++step) {
+    for (const CollectedRecord& record :
+         collect(windows.read_step(StepNumber{epoch * windows.steps_per_epoch() + step}))) {
+      reach[record.labels.front()] = record.index.size();
+    }
+  }
+  return reach;
+}
+
+// Claim: Each pass draws anew which occurrences stay and how far windows reach. What two passes have in
+// common is what chance gives.
+TEST(TextWindows, DrawsAnewInEachPass) {
+  constexpr std::uint32_t kWords = 4000;
+  const TokenText text = numbered(kWords);
+  host::SimCompute compute({.workers = 1});
+  // With t = f / 4 an occurrence stays with chance 1/2.
+  TextWindows thinned(text, {.window = 2, .shrink = false, .sample = 0.25 / kWords, .batch = 100}, compute);
+  ASSERT_NEAR(thinned.keep(7), 0.5, 1e-9);
+  const auto first = reach_of_centres(thinned, 0);
+  const auto second = reach_of_centres(thinned, 1);
+  double again = 0;
+  for (const auto& [centre, reach] : second) again += static_cast<double>(first.count(centre));
+  // A centre of one pass is one of another with the chance that any word has. Five standard deviations of
+  // 1,600 draws are 0.062.
+  EXPECT_GT(second.size(), 1400U);
+  EXPECT_NEAR(again / static_cast<double>(second.size()), static_cast<double>(first.size()) / kWords, 0.062);
+
+  TextWindows whole(text, {.window = 5, .sample = 0, .batch = 100}, compute);
+  const auto before = reach_of_centres(whole, 0);
+  double both = 0;
+  double same = 0;
+  for (const auto& [centre, reach] : reach_of_centres(whole, 1)) {
+    const auto found = before.find(centre);
+    if (found == before.end()) continue;
+    ++both;
+    same += found->second == reach ? 1 : 0;
+  }
+  EXPECT_GT(both, kWords / 2);
+  EXPECT_NEAR(same / both, 1.0 / 5, 0.04);
+}
+
+// The reach is uniform in 1..window: each comes up equally often, and the mean number of words around is
+// window + 1.
 TEST(TextWindows, ShrinksWindows) {
   const TokenText text = numbered(20'000);
   host::SimCompute compute({.workers = 1});
@@ -187,6 +263,12 @@ TEST(TextWindows, ShrinksWindows) {
   const double mean = static_cast<double>(batch.features.index.size()) / static_cast<double>(batch.size());
   // Standard deviation of 2b for b in 1..7 is 4; of the mean of 10,000, 0.04.
   EXPECT_NEAR(mean, 8, 0.2);
+  std::vector<double> reaching(8);
+  for (const CollectedRecord& record : collect(batch)) ++reaching[(record.index.size() + 1) / 2];
+  // Five standard deviations of a share of 1/7 are 0.018.
+  for (std::size_t side = 1; side <= 7; ++side) {
+    EXPECT_NEAR(reaching[side] / static_cast<double>(batch.size()), 1.0 / 7, 0.018) << side;
+  }
 }
 
 // Tiny texts give steps too, down to a single pair, however much is thinned out.

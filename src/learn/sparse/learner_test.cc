@@ -153,6 +153,36 @@ TEST(Learner, IsBitwiseDeterministicWithHashNegatives) {
   }
 }
 
+// Claim: An update notes how far it moved each row. Tables that follow the notes without tolerance are those
+// that the trained rows have from scratch.
+TEST(Learner, TellsHashTablesOfChangedRows) {
+  const LabelCounts counts = random_counts(kShape.network.labels, 5);
+  const HashNegativeOptions options = {
+      .functions = 8, .tables = 20, .queries = 10, .found = 60, .tolerance = 0, .update_every = 5};
+  for (const kernels::Element element : {kernels::Element::kF32, kernels::Element::kBf16}) {
+    Network network = random_network(kShape.network, counts, 6);
+    host::SimCompute compute({.workers = 2});
+    const auto& kernels = kernels::kernels_for(kernels::best_isa());
+    HashNegatives hashed({network, kernels, compute}, options);
+    LearnerOptions with = default_options();
+    with.element = element;
+    Learner learner(
+        {.network = network, .labels = counts, .kernels = kernels, .compute = compute, .hashed = &hashed},
+        with);
+    std::vector<std::uint16_t> first;
+    for (std::uint64_t t = 0; t < 5; ++t) {
+      learner.step(random_batch(kShape, 100 + t).view(), StepNumber{t}, {.learning_rate = 0.01F});
+      if (t == 0) first = hashed.state().keys;
+    }
+    ASSERT_EQ(hashed.state().keys, first);  // an update is due with the next step
+    hashed.prepare(StepNumber{5});
+    HashNegatives fresh({network, kernels, compute}, options);
+    fresh.prepare(StepNumber{0});
+    EXPECT_EQ(hashed.state().keys, fresh.state().keys);
+    EXPECT_NE(hashed.state().keys, first);
+  }
+}
+
 // Another number of workers changes only the order of summation.
 TEST(Learner, AgreesAcrossWorkerCountsToRounding) {
   LearnerOptions options = default_options();

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,9 +55,41 @@ TEST(DefinitionContext, MeaningOfWords) {
   EXPECT_THAT(context->meaning("unheard"), IsEmpty());
 }
 
+// "word<begin>" to "word<end - 1>", separated by spaces.
+std::string numbered_words(int begin, int end) {
+  std::string text;
+  for (int i = begin; i < end; ++i) text += " word" + std::to_string(i);
+  return text;
+}
+
+// Claim: A meaning has the kMeaningWords heaviest words of the first kSenses definitions, and a context the
+// kContextWords heaviest of all meanings.
+TEST(DefinitionContext, Limits) {
+  auto entries = with_filler({
+      entry({"p"}, numbered_words(0, 15)),
+      entry({"q"}, numbered_words(15, 30)),
+      entry({"r"}, numbered_words(0, 30)),
+      entry({"s"}, "r often"),
+      entry({"s"}, "p often"),
+      entry({"s"}, "q often"),
+      entry({"s"}, "q often fourth"),
+      entry({"s"}, "fifth often"),
+      entry({"t"}, "p q fourth fifth"),
+  });
+  auto context = DefinitionContext::learn(entries, {});
+  ASSERT_TRUE(context.ok());
+  EXPECT_EQ(context->meaning("p").size(), 12U);
+  EXPECT_EQ(context->meaning("q").size(), 12U);
+  const std::string both = *context->of("p q");
+  EXPECT_EQ(std::count(both.begin(), both.end(), ' '), 15) << both;
+  EXPECT_THAT(context->meaning("s"), Contains("fourth"));
+  EXPECT_THAT(context->meaning("s"), Not(Contains("fifth")));
+}
+
 // Rarer words weigh more, and earlier definitions more than later ones.
 TEST(DefinitionContext, OrderOfMeaning) {
   auto entries = with_filler({
+      entry({"s"}, "beta alpha"),  // beta comes first where weights are equal
       entry({"w"}, "alpha"),
       entry({"w"}, "beta"),
       entry({"x"}, "alpha gamma"),
@@ -83,8 +116,14 @@ TEST(DefinitionContext, ContextOfDefinition) {
   EXPECT_THAT(text, HasSubstr("young"));
   EXPECT_THAT(text, Not(HasSubstr("specialist")));
   EXPECT_EQ(*context->of("of the thing"), "");
+  auto explained = clinic();
+  explained.push_back(entry({"thing"}, "what a doctor heals"));
+  auto with_common = DefinitionContext::learn(explained, {});
+  ASSERT_TRUE(with_common.ok());
+  EXPECT_THAT(with_common->meaning("thing"), Contains("doctor"));
+  EXPECT_EQ(*with_common->of("of the thing"), "");
   const auto shared = with_filler({
-      entry({"p"}, "alpha beta"),
+      entry({"p"}, "beta alpha"),  // beta comes first where weights are equal
       entry({"q"}, "alpha gamma"),
       entry({"r"}, "beta gamma p q"),
       entry({"s"}, "p q beta gamma alpha"),

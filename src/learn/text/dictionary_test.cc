@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "host/api/files.h"
@@ -26,20 +27,23 @@ void put(host::Disk& disk, const std::string& path, std::string_view content) {
   ASSERT_TRUE(host::replace_file(disk, path, content).ok());
 }
 
-// Sources with a dictd entry at bytes 0+31, two synsets (one the other's hypernym) and one JSON line.
+// Sources with a dictd entry at bytes 0+31, two synsets (one the other's hypernym) and one JSON line. Two
+// synsets without a definition are broader still.
 DictionarySources small_sources(host::Disk& disk) {
   put(disk, "d.index", "Widget\tA\tf\n");
   put(disk, "d.dict", "Widget \\Wid\"get\\, n.\n   A part.\n");
   put(disk, "data.noun",
-      "00000001 03 n 01 thing 0 000 | something made\n"
+      "00000001 03 n 01 thing 0 001 @ 00000003 n 0000 | something made\n"
       "00000002 03 n 02 widget 0 Small_Part 0 001 @ 00000001 n 0000 | a small part; \"lost widgets\"\n"
-      "00000003 03 n 01 void 0 000 | \n");
+      "00000003 03 n 01 void 0 001 @ 00000004 n 0000 | \n"
+      "00000004 03 n 01 abyss 0 000 | \n");
   put(disk, "own.jsonl", "{\"text\": \"my own word\", \"labels\": [\"Gizmo\", \"gizmo\"]}\n");
   return {
       .dictd = {{.index = "d.index", .text = "d.dict"}}, .wordnet = {"data.noun"}, .jsonl = {"own.jsonl"}};
 }
 
-// Entries of all kinds come with folded, distinct headwords; hypernyms by name; empty definitions stay out.
+// Entries of all kinds come with folded, distinct headwords; hypernyms and theirs by name; empty definitions
+// stay out.
 TEST(Dictionary, ReadsAllSources) {
   host::SimDisk disk;
   const auto entries = read_dictionaries(disk, small_sources(disk));
@@ -50,7 +54,7 @@ TEST(Dictionary, ReadsAllSources) {
   EXPECT_FALSE((*entries)[0].may_test);
   EXPECT_THAT((*entries)[2].headwords, ElementsAre("widget", "small part"));
   EXPECT_EQ((*entries)[2].definition, "a small part");
-  EXPECT_THAT((*entries)[2].broader, ElementsAre("thing"));
+  EXPECT_THAT((*entries)[2].broader, ElementsAre("thing", "void"));
   EXPECT_THAT((*entries)[2].examples, ElementsAre("lost widgets"));
   EXPECT_TRUE((*entries)[2].may_test);
   EXPECT_THAT((*entries)[3].headwords, ElementsAre("gizmo"));
@@ -131,6 +135,46 @@ TEST(Dictionary, SplitOfFew) {
   EXPECT_TRUE(split_dictionary(many_entries(), {.test = 0})->test.empty());
 }
 
+// Claim: A headword's last definition trains, however many of the others are held out.
+TEST(Dictionary, SplitLeavesOneOfEachHeadword) {
+  const std::vector<DictionaryEntry> entries = {
+      {.headwords = {"deer"}, .definition = "a wild animal", .may_test = true},
+      {.headwords = {"stag", "deer"}, .definition = "one with antlers on it", .may_test = true},
+      {.headwords = {"stag"}, .definition = "the male of several kinds", .may_test = true},
+      {.headwords = {"deer"}, .definition = "what the hunter is after", .may_test = true}};
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const auto split = split_dictionary(entries, {.seed = seed, .test = 4});
+    ASSERT_TRUE(split.ok());
+    std::map<std::string, int> training;
+    for (std::uint32_t i = 0; i < entries.size(); ++i) {
+      const bool held_out = std::binary_search(split->test.begin(), split->test.end(), i);
+      for (const std::string& word : entries[i].headwords) training[word] += held_out ? 0 : 1;
+    }
+    EXPECT_GE(training["deer"], 1) << "seed " << seed;
+    EXPECT_GE(training["stag"], 1) << "seed " << seed;
+    EXPECT_GE(split->test.size(), 2U) << "seed " << seed;
+  }
+}
+
+// Claim: A definition with four fifths of its 3-grams in another one is a near copy; with seven tenths it is
+// none.
+TEST(Dictionary, NearCopiesShareFourFifths) {
+  const auto words = [](int begin, int end) {
+    std::string text;
+    for (int i = begin; i < end; ++i) text += " w" + std::to_string(i);
+    return text;
+  };
+  // The first one has ten 3-grams; n words of it in the other have n - 2 of them.
+  for (const auto& [same, copies] : {std::pair(10, 1U), std::pair(9, 0U)}) {
+    const auto split = split_dictionary({{.headwords = {"a"}, .definition = words(0, 12), .may_test = true},
+                                         {.headwords = {"a"}, .definition = words(0, same) + words(50, 60)}},
+                                        {});
+    ASSERT_TRUE(split.ok());
+    EXPECT_EQ(split->near_copies, copies) << same;
+    EXPECT_EQ(split->test.size(), 1 - copies) << same;
+  }
+}
+
 // The import writes every definition once, held out or for training, and counts them.
 TEST(Dictionary, ImportWritesBothParts) {
   host::SimDisk disk;
@@ -146,7 +190,33 @@ TEST(Dictionary, ImportWritesBothParts) {
   EXPECT_TRUE(*disk.exists("out/test.jsonl"));
 }
 
-// Training records get a context from the other definitions, test records none.
+// Claim: A definition that is held out stands in the test set alone. It makes no training record, and teaches
+// the contexts of the others nothing.
+TEST(Dictionary, ImportHoldsOut) {
+  host::SimDisk disk;
+  std::string lines = R"({"text": "the meat of a deer", "labels": ["venison"]})"
+                      "\n";
+  lines += R"({"text": "a wild animal", "labels": ["deer"]})"
+           "\n";
+  for (int i = 0; i < 99; ++i) {
+    lines += fmt::format("{{\"text\": \"{} thing\", \"labels\": [\"w{}\"]}}\n", i < 4 ? "hoofed" : "wild", i);
+  }
+  put(disk, "own.jsonl", lines);
+  put(disk, "data.noun", "00000001 05 n 01 deer 0 000 | hoofed beast\n");
+  const auto report = import_dictionary(
+      disk, {.sources = {.wordnet = {"data.noun"}, .jsonl = {"own.jsonl"}}, .directory = "out"});
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  EXPECT_EQ(report->train, 101U);
+  EXPECT_EQ(report->test, 1U);
+  EXPECT_EQ(*host::read_text(disk, "out/test.jsonl"), R"({"labels":["deer"],"text":"hoofed beast"})"
+                                                      "\n");
+  const std::string train = *host::read_text(disk, "out/records.jsonl");
+  EXPECT_THAT(train, Not(HasSubstr("hoofed beast")));
+  EXPECT_THAT(train, HasSubstr(R"({"context":"wild","labels":["venison"],"text":"the meat of a deer"})"));
+}
+
+// Training records get a context from the other definitions, test records none. WordNet's hypernyms and
+// examples come first.
 TEST(Dictionary, ImportWritesContext) {
   host::SimDisk disk;
   std::string lines = R"({"text": "the meat of a deer", "labels": ["venison"]})"
@@ -164,6 +234,9 @@ TEST(Dictionary, ImportWritesContext) {
   import.context = false;
   ASSERT_TRUE(import_dictionary(disk, import).ok());
   EXPECT_THAT(*host::read_text(disk, "out/records.jsonl"), Not(HasSubstr("context")));
+  ASSERT_TRUE(import_dictionary(disk, {.sources = small_sources(disk), .directory = "out"}).ok());
+  EXPECT_THAT(*host::read_text(disk, "out/records.jsonl"),
+              HasSubstr(R"({"context":"thing; void; lost widgets","labels":["widget","small part"],)"));
 }
 
 }  // namespace

@@ -238,7 +238,8 @@ TEST(JsonlReader, SameForAllChunksAndWorkers) {
   }
 }
 
-// Names become numbers in the order of first appearance; known names keep theirs; mixing is refused.
+// Names become numbers in the order of first appearance; known names keep theirs; mixing is refused. A row's
+// numbers rise, whatever the order of its names.
 TEST(RecordAssembler, NumbersNames) {
   NameTable known;
   known.id("old");
@@ -252,6 +253,11 @@ TEST(RecordAssembler, NumbersNames) {
   EXPECT_THAT(assembler.features(record)->index, ElementsAre(0, 1));
   EXPECT_THAT(assembler.features(record)->value, ElementsAre(1, 2));
   EXPECT_THAT(assembler.label_names().names(), ElementsAre("old", "new"));
+  const std::vector<std::string_view> turned = {"c", "a", "b"};
+  const std::vector<float> three = {5, 6, 7};
+  const JsonlRecord unsorted{.kind = JsonlRecord::Kind::kNamedFeatures, .name = turned, .value = three};
+  EXPECT_THAT(assembler.features(unsorted)->index, ElementsAre(0, 1, 2));
+  EXPECT_THAT(assembler.features(unsorted)->value, ElementsAre(7, 6, 5));
   const std::vector<std::uint32_t> numbers = {3};
   EXPECT_EQ(
       assembler.labels({.label_number = numbers}).error().message(),

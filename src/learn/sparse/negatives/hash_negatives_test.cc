@@ -58,7 +58,7 @@ std::vector<std::uint32_t> found(HashNegatives& hashed, const BatchState& state,
   return {rows.begin(), rows.end()};
 }
 
-// The rows by support, counted one by one.
+// The rows by support, counted one by one. Where buckets are capped, only the last rows of each count.
 std::vector<std::uint32_t> by_support(const Network& network, const HashNegativeOptions& options,
                                       std::span<const float> h, std::size_t limit) {
   const auto family = make_hash_family(options, kShape.hidden, best().isa);
@@ -67,10 +67,14 @@ std::vector<std::uint32_t> by_support(const Network& network, const HashNegative
   std::vector<std::uint32_t> row_codes(options.tables);
   family->hash_dense(h, workspace, codes);
   std::vector<std::pair<int, std::uint32_t>> support;
-  for (std::uint32_t row = 0; row < kShape.labels; ++row) {
+  std::vector<std::size_t> seen(options.tables);  // rows of each bucket, the last one first
+  for (auto row = static_cast<std::uint32_t>(kShape.labels); row-- > 0;) {
     family->hash_dense({network.output.weights(row), kShape.hidden}, workspace, row_codes);
     int tables = 0;
-    for (std::size_t t = 0; t < codes.size(); ++t) tables += codes[t] == row_codes[t] ? 1 : 0;
+    for (std::size_t t = 0; t < codes.size(); ++t) {
+      if (codes[t] != row_codes[t]) continue;
+      tables += options.bucket_cap == 0 || seen[t]++ < options.bucket_cap ? 1 : 0;
+    }
     if (tables > 0) support.emplace_back(-tables, row);
   }
   std::ranges::sort(support);
@@ -98,6 +102,24 @@ TEST(HashNegatives, FindsTheBestSupported) {
       EXPECT_EQ(found(hashed, state, StepNumber{0}, sample), want);
       EXPECT_EQ(want.size(), 7U);
     }
+  }
+}
+
+// Claim: A cap leaves a sample the last rows of each bucket, and no others.
+TEST(HashNegatives, CapsBuckets) {
+  Network network = make_network(1);
+  host::SimCompute compute({.workers = 2});
+  const BatchState state = random_hidden(4, 2);
+  HashNegativeOptions options = {.functions = 2, .tables = 9, .queries = 4, .found = 80, .bucket_cap = 10};
+  HashNegatives hashed({network, best(), compute}, options);
+  hashed.prepare(StepNumber{0});
+  for (std::size_t sample = 0; sample < 4; ++sample) {
+    const std::span<const float> h(state.last().h.data() + sample * state.last().stride, kShape.hidden);
+    options.bucket_cap = 10;
+    const auto want = by_support(network, options, h, 20);
+    EXPECT_EQ(found(hashed, state, StepNumber{0}, sample), want);
+    options.bucket_cap = 0;
+    EXPECT_NE(by_support(network, options, h, 20), want);
   }
 }
 
@@ -153,6 +175,51 @@ TEST(HashNegatives, UpdatesBySchedule) {
     // Equal support is ordered by row.
     EXPECT_EQ(best == 20, t >= 5 && t < 9) << t;
     EXPECT_EQ(best == 10, t >= 9) << t;
+  }
+}
+
+// Moves every row by this share of its length, and notes it.
+void move_all(Network& network, HashNegatives& hashed, float share) {
+  Rng rng(8, Purpose::kTest);
+  for (std::uint32_t row = 0; row < kShape.labels; ++row) {
+    const std::span<float> w(network.output.weights(row), kShape.hidden);
+    std::array<float, kShape.hidden> move{};
+    double moved = 0;
+    double length = 0;
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      move[i] = rng.normal();
+      moved += std::pow(static_cast<double>(move[i]), 2);
+      length += std::pow(static_cast<double>(w[i]), 2);
+    }
+    const double by = static_cast<double>(share) * std::sqrt(length);
+    for (std::size_t i = 0; i < w.size(); ++i) w[i] += move[i] * static_cast<float>(by / std::sqrt(moved));
+    hashed.note_change(row, static_cast<float>(by) * 1.001F);
+  }
+}
+
+// Claim: An update hashes rows again that moved by more than the tolerance, and leaves the others alone. With
+// tolerance 0 it leaves the keys of tables that are built anew.
+TEST(HashNegatives, UpdatesBeyondTheTolerance) {
+  struct Move {
+    double tolerance;
+    float share;
+    bool hashed;
+  };
+  for (const Move& move : {Move{0, 0.05F, true}, Move{0.1, 0.2F, true}, Move{0.3, 0.2F, false}}) {
+    SCOPED_TRACE(move.tolerance);
+    Network network = make_network(1);
+    host::SimCompute compute({.workers = 2});
+    const HashNegativeOptions options = {
+        .functions = 8, .tables = 9, .tolerance = move.tolerance, .update_every = 1};
+    HashNegatives hashed({network, best(), compute}, options);
+    hashed.prepare(StepNumber{0});
+    const auto before = hashed.state().keys;
+    move_all(network, hashed, move.share);
+    hashed.prepare(StepNumber{1});
+    HashNegatives fresh({network, best(), compute}, options);
+    fresh.prepare(StepNumber{0});
+    ASSERT_NE(fresh.state().keys, before);
+    EXPECT_EQ(hashed.state().keys, move.hashed ? fresh.state().keys : before);
   }
 }
 
