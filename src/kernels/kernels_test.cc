@@ -34,7 +34,7 @@ std::vector<Bf16> random_bf16(std::size_t n, std::uint64_t stream) {
 
 class KernelsOnIsa : public OnIsa {};
 
-// The table is the one asked for, and complete.
+// The table is the one asked for, and complete. No narrower instruction set has its functions.
 TEST_P(KernelsOnIsa, TableIsComplete) {
   const Kernels& k = kernels();
   EXPECT_EQ(k.isa, GetParam());
@@ -46,6 +46,14 @@ TEST_P(KernelsOnIsa, TableIsComplete) {
   EXPECT_TRUE(k.sign_codes && k.winner_codes);
   for (const auto f : k.activate) EXPECT_NE(f, nullptr);
   for (const auto f : k.activate_backward) EXPECT_NE(f, nullptr);
+  if (GetParam() == Isa::kAvx512Bf16) return;  // which has AVX-512's for all but the products of bf16
+  for (const Isa narrower : kAllIsas) {
+    if (narrower >= GetParam()) break;
+    const Kernels& other = kernels_for(narrower);
+    EXPECT_NE(k.dot, other.dot) << name(narrower);
+    EXPECT_NE(k.transpose, other.transpose) << name(narrower);
+    EXPECT_NE(k.sign_codes, other.sign_codes) << name(narrower);
+  }
 }
 
 // y += a x and y *= a differ from double by a rounding, and write nothing behind the row.

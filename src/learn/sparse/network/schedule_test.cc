@@ -6,7 +6,8 @@
 namespace gossamer::sparse {
 namespace {
 
-// Each decay at its start, middle and end, without a warm-up; zero past the end.
+// Each decay at its start, quarters and end, without a warm-up; zero past the end. The cosine falls slowly at
+// first and last.
 TEST(Schedule, DecaysFromPeakToZero) {
   for (const Decay decay : {Decay::kLinear, Decay::kCosine}) {
     const Schedule s{.peak = 2, .warmup_steps = 0, .total_steps = 100, .decay = decay};
@@ -15,6 +16,12 @@ TEST(Schedule, DecaysFromPeakToZero) {
     EXPECT_NEAR(s.learning_rate(StepNumber{100}), 0, 1e-6);
     EXPECT_NEAR(s.learning_rate(StepNumber{1000}), 0, 1e-6);
   }
+  const Schedule line{.peak = 2, .warmup_steps = 0, .total_steps = 100, .decay = Decay::kLinear};
+  EXPECT_NEAR(line.learning_rate(StepNumber{25}), 1.5, 1e-6);
+  EXPECT_NEAR(line.learning_rate(StepNumber{75}), 0.5, 1e-6);
+  const Schedule cosine{.peak = 2, .warmup_steps = 0, .total_steps = 100, .decay = Decay::kCosine};
+  EXPECT_NEAR(cosine.learning_rate(StepNumber{25}), 1.7071068, 1e-6);
+  EXPECT_NEAR(cosine.learning_rate(StepNumber{75}), 0.2928932, 1e-6);
   const Schedule constant{.peak = 2, .warmup_steps = 0, .total_steps = 100, .decay = Decay::kConstant};
   EXPECT_FLOAT_EQ(constant.learning_rate(StepNumber{1000}), 2);
 }
