@@ -34,9 +34,10 @@ class DistantLine:
     def _run(self):
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
-        for task in asyncio.all_tasks(self.loop):
+        tasks = asyncio.all_tasks(self.loop)
+        for task in tasks:
             task.cancel()
-        self.loop.run_until_complete(asyncio.sleep(0))
+        self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
         self.loop.close()
 
     def _call(self, what):
@@ -49,12 +50,18 @@ class DistantLine:
 
     async def _listen(self):
         for port in self.pairs:
-            carry = lambda r, w, port=port: self._carry(port, r, w)  # noqa: E731
+            carry = lambda r, w, port=port: self._carry_until_the_end(port, r, w)  # noqa: E731
             self.servers.append(await asyncio.start_server(carry, self.near, port))
 
     async def _stop_listening(self):
         for server in self.servers:
             server.close()
+
+    async def _carry_until_the_end(self, port, reader, writer):
+        try:
+            await self._carry(port, reader, writer)
+        except asyncio.CancelledError:
+            pass  # the line ends; a task that ends as cancelled would make asyncio print its traces
 
     async def _carry(self, port, reader, writer):
         await asyncio.sleep(self.round_trip)
