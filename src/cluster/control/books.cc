@@ -170,6 +170,12 @@ bool Books::may_mark(NodeId node, TrackId track) const {
   return holding != run_.holdings.end() && holding->second == node;
 }
 
+Books::Objection Books::too_many(const Progress& progress) const {
+  if (!marks_ || static_cast<std::size_t>(progress.size()) <= tracks_.size()) return std::nullopt;
+  reach(ControlProbe::kImpossible);
+  return "it says how far more tracks are than there are";
+}
+
 Books::Objection Books::applied(const LedMember& member, const Progress& progress, Instant now) {
   const net::PeerId peer = peer_of(member.record);
   if (!marks_ || run_.view.find(peer) == nullptr) return std::nullopt;

@@ -48,6 +48,9 @@ class Books {
   [[nodiscard]] Objection lease(const LedMember& member, const membership::LeaseAsk& said, Instant now);
   [[nodiscard]] Objection claim(const LedMember& member, const membership::ClaimAsk& said);
   void commit(const LedMember& member, const membership::CommitAsk& said);
+  // Marks of more tracks than the run has. Parsing has made an object of each, and looking at them costs
+  // more.
+  [[nodiscard]] Objection too_many(const Progress& progress) const;
   // Takes up the marks of a member of the view.
   [[nodiscard]] Objection applied(const LedMember& member, const Progress& progress, Instant now);
   // Forgets marks in tracks that the member holds no more, because they would never rise.

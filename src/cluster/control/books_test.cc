@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/control/test_coordinator.h"
 #include "cluster/control/test_leadership.h"
 
 namespace gossamer::cluster {
@@ -178,6 +179,29 @@ TEST(BooksOfManySamples, ClaimsOfOneMember) {
   books.commit(member, {});
   for (; id < kBatch + Books::kMostClaims; ++id) ASSERT_FALSE(claims(id)) << id;
   EXPECT_TRUE(claims(id));
+}
+
+class CoordinatorOfTwoTracks : public CoordinatorTest {
+ protected:
+  CoordinatorOfTwoTracks() : CoordinatorTest({TrackId(0), TrackId(1)}) {}
+};
+
+// Claim: a member that says how far more tracks are than the run has is fenced, though what it says is of no
+// use to the coordinator: it waits for no rest. One that says it of as many goes on.
+TEST_F(CoordinatorOfTwoTracks, MarksOfMoreTracks) {
+  const auto says = [&](std::uint64_t node, int tracks, auto marks) {
+    const net::PeerId peer = begin(node);
+    say(peer, [&](auto& said) {
+      for (int i = 0; i < tracks; ++i) marks(said).add_progress();
+    });
+    return coordinator_->lives(peer);
+  };
+  const auto of_beat = [](auto& said) -> auto& { return *said.mutable_beat(); };
+  const auto of_rest = [](auto& said) -> auto& { return *said.mutable_frozen(); };
+  EXPECT_TRUE(says(10, 2, of_beat));
+  EXPECT_TRUE(says(11, 2, of_rest));
+  EXPECT_FALSE(says(12, 3, of_beat));
+  EXPECT_FALSE(says(13, 3, of_rest));
 }
 
 }  // namespace

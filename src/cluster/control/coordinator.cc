@@ -227,6 +227,9 @@ void Coordinator::dispatch(LedMember& member, const ToCoordinator& said, Instant
   if (said.has_lease() || said.has_claim() || said.has_commit()) {
     if (const auto wrong = books_.asks(member, now)) return fence_if(wrong);
   }
+  for (const auto* const marks : {&said.beat().progress(), &said.frozen().progress()}) {
+    if (const auto wrong = books_.too_many(*marks)) return fence_if(wrong);
+  }
   switch (said.kind_case()) {
     case ToCoordinator::kHere: return here(member, said.here(), now);
     case ToCoordinator::kBeat: return beat(member, said.beat(), now);

@@ -477,20 +477,21 @@ TEST_F(CoordinatorTest, FencesWhoAsksTooMuch) {
   EXPECT_TRUE(coordinator_->lives(other));
 }
 
-// Claim: a member that says more than members have to say is fenced at once, whatever it says. A word that is
-// large counts for many. The others notice nothing.
+// Claim: a member that says more than members have to say is fenced at once, whatever it says: too many
+// words, or too many bytes. The others notice nothing.
 TEST_F(CoordinatorTest, FencesWhoSaysTooMuch) {
   const net::PeerId other = begin(12);
   for (const std::size_t report : {std::size_t{0}, std::size_t{64} << 10}) {
     const net::PeerId says = begin(report == 0 ? 10 : 11);
-    const double cost = 1 + static_cast<double>(report) / WordBudget::kBytes;
+    const double most =
+        report == 0 ? WordBudget::kAtOnce : WordBudget::kBytesAtOnce / static_cast<double>(report);
     int said = 0;
     while (coordinator_->lives(says) && said < 2 * static_cast<int>(WordBudget::kAtOnce)) {
       say(says, [&](auto& word) { word.mutable_frozen()->set_report(std::string(report, 'x')); });
       ++said;
     }
-    EXPECT_GT(said, WordBudget::kAtOnce / cost * 0.8);
-    EXPECT_LT(said, WordBudget::kAtOnce / cost + 1);
+    EXPECT_GT(said, most * 0.8);
+    EXPECT_LT(said, most + 1);
   }
   EXPECT_TRUE(coordinator_->lives(other));
 }

@@ -62,18 +62,20 @@ class Said final : public Witness {
 
 class CoordinatorTest : public ::testing::Test {
  protected:
-  CoordinatorTest()
-      : links_(nobody_, {.run = "run", .self = {kCoordinatorNode, Incarnation(1)}, .program = "test"}) {
+  explicit CoordinatorTest(std::vector<TrackId> tracks = {})
+      : tracks_(std::move(tracks)),
+        links_(nobody_, {.run = "run", .self = {kCoordinatorNode, Incarnation(1)}, .program = "test"}) {
     lead({});
   }
 
   // A coordinator takes up the store.
   void lead(Records records) {
-    auto changes = begin_lead(records, {.run = "run", .batch = 1});
+    auto changes = begin_lead(records, {.run = "run", .batch = 1, .tracks = tracks_});
     CHECK(changes.ok());
     keep(*changes, kept_);
     Coordinator::Options options;
     options.run = "run";
+    options.tracks = tracks_;
     options.generation = Generation(1);
     options.first_members = 2;
     options.witness = &said_;
@@ -200,6 +202,7 @@ class CoordinatorTest : public ::testing::Test {
     }
   }
 
+  const std::vector<TrackId> tracks_;  // of the ledgers; empty: there are none
   Instant now_;
   Nobody nobody_;
   EqualThings workload_;

@@ -33,6 +33,9 @@ Result<ReportBatch> ReportInbox::read(const net::Arrived& arrived) const {
   const auto count = static_cast<std::uint64_t>(body.reports_size());
   if (count == 0 || body.first() > std::numeric_limits<std::uint64_t>::max() - count)
     return refused(fmt::format("{} reports from number {} on", count, body.first()));
+  std::size_t cost = 0;
+  for (const std::string& one : body.reports()) cost += one.size() + kReportCost;
+  if (cost > kMostBatch) return refused(fmt::format("{} reports in one batch", count));
   const auto large =
       std::ranges::find_if(body.reports(), [](const auto& one) { return one.size() > kMostReport; });
   if (large != body.reports().end()) return refused(fmt::format("a report of {} bytes", large->size()));

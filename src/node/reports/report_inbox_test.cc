@@ -148,6 +148,7 @@ TEST_F(ReportInboxTest, RefusesWhatCannotBe) {
       batch(5, kLast, {"a"}).SerializeAsString(),
       batch(5, kLast - 1, {"a", "b"}).SerializeAsString(),
       batch(5, 0, {"a", std::string(kMostReport + 1, 'x')}).SerializeAsString(),
+      batch(5, 0, std::vector<std::string>(kMostBatch / kReportCost + 1)).SerializeAsString(),
       batch(5, 0, std::vector<std::string>(32'000)).SerializeAsString()};
   for (const std::string& body : bad) {
     EXPECT_EQ(answer_to(body), "") << body.size();
@@ -155,6 +156,7 @@ TEST_F(ReportInboxTest, RefusesWhatCannotBe) {
   }
   EXPECT_THAT(written_, IsEmpty());
   EXPECT_EQ(tell(5, 0, {std::string(kMostReport, 'x')}), "5:1");
+  EXPECT_EQ(tell(5, 1, std::vector<std::string>(kMostBatch / kReportCost)), "5:7681");
   EXPECT_EQ(blames(), "");
 }
 
