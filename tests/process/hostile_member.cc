@@ -12,6 +12,7 @@
 //   grow       sends its coordinator messages that are far larger in memory than on the way
 //   early      sends members messages of steps to come
 //   beats      beats as fast as it can, and reads no answers
+//   busy       says as much to its coordinator as it may, for 10 s
 //   asks       asks for leases, claims and commits as fast as it can, and reads no answers
 //   chunks     asks everybody for the run's files as fast as it can, and reads no answers
 //   offers     offers its coordinator files as fast as it can
@@ -22,7 +23,7 @@
 // It prints a line for each thing that happens:
 //   begun N       incarnation N
 //   attacks       it does so from now on
-//   done          with `hold` and `half`: all that it can do is done
+//   done          with `hold`, `half` and `busy`: all that it can do is done
 //   refused: WHY  it gets no life
 //   ended: WHY    its life
 // It ends with its first life, or, with `lives`, when it is killed.
@@ -50,6 +51,7 @@
 #include "cluster/chunks/chunk_messages.h"
 #include "cluster/control/control_message.h"
 #include "cluster/control/member_process.h"
+#include "cluster/membership/word_budget.h"
 #include "engines/check/check_engine.h"
 #include "host/grpc/network.h"
 #include "host/posix/clock.h"
@@ -166,6 +168,7 @@ class Hostile {
   void grow();
   void early();
   void beats();
+  void busy();
   void asks();
   void chunks();
   void offers();
@@ -182,6 +185,7 @@ class Hostile {
   std::unique_ptr<cluster::Engine> engine_;
   std::vector<Sha256> files_;
   bool attacks_ = false;
+  Instant attacks_since_;
   bool over_ = false;
   bool done_ = false;
   std::uint64_t number_ = 0;
@@ -286,10 +290,11 @@ void Hostile::attack() {
       {"flood", &Hostile::flood}, {"hold", &Hostile::hold},     {"forbidden", &Hostile::forbidden},
       {"grow", &Hostile::grow},   {"early", &Hostile::early},   {"beats", &Hostile::beats},
       {"asks", &Hostile::asks},   {"chunks", &Hostile::chunks}, {"offers", &Hostile::offers},
-      {"half", &Hostile::half}};
+      {"half", &Hostile::half},   {"busy", &Hostile::busy}};
   const bool first = !std::exchange(attacks_, true);
   if (first) {
     say("attacks");
+    attacks_since_ = clock_.now();
     const auto of_members = [this](host::ConnectionId id, Lane) { return !meddler_.is_first(id); };
     const auto of_all = [](host::ConnectionId, Lane) { return true; };
     if (wish_.mode == "unread") meddler_.be_deaf(of_members);
@@ -377,6 +382,18 @@ void Hostile::beats() {
   membership::ToCoordinator said;
   said.mutable_beat()->set_epoch(process_->member()->view().epoch().value);
   for (std::size_t i = 0; i < kBurst; ++i) to_coordinator(said);
+}
+
+// Nine tenths of its budget, in words that take their reader's time: each names nodes that nobody looks for.
+void Hostile::busy() {
+  const double seconds = (clock_.now() - attacks_since_).seconds();
+  if (seconds > 10) return done();
+  constexpr double kWords = cluster::WordBudget::kPerSecond;
+  membership::ToCoordinator said;
+  said.mutable_beat()->set_epoch(process_->member()->view().epoch().value);
+  for (int i = 0; i < static_cast<int>(cluster::WordBudget::kBytesPerSecond / kWords) - 300; ++i)
+    said.mutable_beat()->add_unreachable(static_cast<std::uint64_t>(100 + i % 28));
+  for (; static_cast<double>(number_) < 0.9 * kWords * seconds; ++number_) to_coordinator(said);
 }
 
 void Hostile::asks() {

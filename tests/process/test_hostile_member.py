@@ -183,6 +183,9 @@ class HostileMember(HostileCase):
                       ("serving", "hold", "1", "control"), ("serving", "half")):  # fmt: skip
             with self.subTest(attack=words):
                 self.attack(*words, ends_with="done")
+        for words in (("serving", "busy"), ("joining", "busy")):
+            with self.subTest(attack=words):
+                self.assertEqual(self.attack(*words, ends_with="done"), "done", "it stays within its budget")
         with self.subTest(attack="lives"):
             self.attack("joining", "lives", ends_with="refused")
         for name, one in self.honest.items():
