@@ -61,7 +61,7 @@ class Attacker:
                                         stderr=subprocess.STDOUT, text=True)  # fmt: skip
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
-        case.addCleanup(self.end)
+        case.addCleanup(self.close)
 
     def read(self):
         for line in self.process.stdout:
@@ -80,7 +80,7 @@ class Attacker:
         with self.news:
             return any(line.startswith(word) for line in self.lines)
 
-    def end(self):
+    def close(self):
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
@@ -135,16 +135,15 @@ class HostileCase(unittest.TestCase):
         for one in self.honest.values():
             with open(f"/proc/{one.process.pid}/clear_refs", "w", encoding="ascii") as file:
                 file.write("5")  # the most memory counts from now on
-        attacker = Attacker(self, self.fleet.token, words)
-        life = int(attacker.wait_for("begun").split()[1])
-        attacker.wait_for("attacks")
-        begun = time.monotonic()
-        step = self.step()
-        why = self.wait_for_end(attacker, life, ends_with)
-        took = time.monotonic() - begun
-        after = {name: used_by(one) for name, one in self.honest.items()}
-        steps = self.step() - step
-        attacker.end()
+        with contextlib.closing(Attacker(self, self.fleet.token, words)) as attacker:
+            life = int(attacker.wait_for("begun").split()[1])
+            attacker.wait_for("attacks")
+            begun = time.monotonic()
+            step = self.step()
+            why = self.wait_for_end(attacker, life, ends_with)
+            took = time.monotonic() - begun
+            after = {name: used_by(one) for name, one in self.honest.items()}
+            steps = self.step() - step
         self.expect_undisturbed(what)
         grown = {name: after[name].most_resident_kb - before[name].resident_kb for name in self.honest}
         opened = {name: after[name].descriptors - before[name].descriptors for name in self.honest}

@@ -75,6 +75,16 @@ TextWindows::TextWindows(const TokenText& text, const WindowOptions& options, ho
 
 TextWindows::~TextWindows() = default;
 
+// How likely a word with this share of the text is around a centre, 1 - (1 - share)^(2 b): the mean over the
+// reaches b.
+double TextWindows::chance_around(double share) const {
+  double sum = 0;
+  const std::uint32_t least = options_.shrink ? 1 : options_.window;
+  for (std::uint32_t reach = least; reach <= options_.window; ++reach)
+    sum -= std::expm1(2.0 * reach * std::log1p(-share));
+  return sum / (options_.window - least + 1);
+}
+
 void TextWindows::plan_steps() {
   double stay = 0;
   for (std::size_t word = 0; word < keep_.size(); ++word) {
@@ -87,12 +97,9 @@ void TextWindows::plan_steps() {
   runs_per_step_ = static_cast<std::uint64_t>(std::clamp(std::ceil(wanted / per_run), 1.0, kMostRuns));
   steps_per_epoch_ = std::max<std::uint64_t>(1, runs_ / runs_per_step_);
   samples_per_epoch_ = steps_per_epoch_ * options_.batch;
-  // A skip-gram sample has a label for each word around the centre.
-  const double mean_side = options_.shrink ? (1 + options_.window) / 2.0 : options_.window;
   for (std::size_t word = 0; word < keep_.size(); ++word) {
     const double share = static_cast<double>(text_.count[word]) * keep_[word] / stay;
-    const double labelled =
-        options_.mode == WindowMode::kCbow ? share : -std::expm1(2 * mean_side * std::log1p(-share));
+    const double labelled = options_.mode == WindowMode::kCbow ? share : chance_around(share);
     const double count = std::round(labelled * static_cast<double>(samples_per_epoch_));
     label_count_.push_back(static_cast<std::uint32_t>(std::max(1.0, count)));
   }

@@ -70,6 +70,7 @@ class TextWindows {
   struct Part;  // the samples that one worker cuts
 
   void plan_steps();
+  [[nodiscard]] double chance_around(double share) const;
   void cut(std::uint64_t run, Part& part) const;
   void thin(std::size_t begin, std::size_t end, Part& part) const;
   [[nodiscard]] bool stays(std::size_t position, Part& part) const;

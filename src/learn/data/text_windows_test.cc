@@ -182,12 +182,13 @@ TEST(TextWindows, ThinsOutFrequentWords) {
   }
 }
 
-// Claim: A word's label count in skip-gram says how many samples of a pass have the word around their centre.
+// Claim: A word's label count in skip-gram says how many samples of a pass have the word around their centre,
+// that of a word which is a fifth of the text, too.
 TEST(TextWindows, CountsLabelsOfSkipGram) {
-  // All words are equally frequent. A common word's count is too high by Jensen's inequality.
   Rng rng(4, Purpose::kTest);
   std::vector<std::uint32_t> token;
-  for (std::uint32_t i = 0; i < 40'000; ++i) token.push_back(static_cast<std::uint32_t>(rng.below(30)));
+  for (std::uint32_t i = 0; i < 40'000; ++i)
+    token.push_back(rng.below(5) == 0 ? 0 : 1 + static_cast<std::uint32_t>(rng.below(29)));
   const TokenText text = text_of(std::move(token));
   host::SimCompute compute({.workers = 2});
   for (const bool shrink : {false, true}) {
@@ -204,7 +205,7 @@ TEST(TextWindows, CountsLabelsOfSkipGram) {
     for (std::size_t word = 0; word < 30; ++word) {
       const double expected =
           samples * windows.label_count()[word] / static_cast<double>(windows.samples_per_epoch());
-      EXPECT_NEAR(labels[word] / expected, 1, 0.06) << word << " " << shrink;
+      EXPECT_NEAR(labels[word] / expected, 1, word == 0 ? 0.02 : 0.06) << word << " " << shrink;
     }
   }
 }
