@@ -51,6 +51,28 @@ TEST(Doctor, ReadsHugePages) {
   EXPECT_EQ(examine_huge_pages(nullptr).health, Health::kAdvice);
 }
 
+// Claim: a disk with less than 64 MiB free is no place for a run. One with less than 2 GiB gets advice.
+TEST(Doctor, JudgesTheDisk) {
+  constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+  const auto judge = [](std::uint64_t free) {
+    host::SimDisk disk({.capacity_bytes = free});
+    const host::SimClock clock;
+    host::SimCompute compute{host::SimComputeOptions{.workers = 2}};
+    SilentConsole console;
+    const std::vector<Finding> findings = examine({.disk = disk,
+                                                   .clock = clock,
+                                                   .compute = compute,
+                                                   .kernels = kernels::kernels_for(kernels::Isa::kScalar),
+                                                   .console = console});
+    EXPECT_EQ(*disk.free_bytes("."), free);
+    return std::ranges::find(findings, std::string_view("disk"), &Finding::name)->health;
+  };
+  EXPECT_EQ(judge(64 * kMiB - 1), Health::kBad);
+  EXPECT_EQ(judge(64 * kMiB), Health::kAdvice);
+  EXPECT_EQ(judge(2048 * kMiB - 1), Health::kAdvice);
+  EXPECT_EQ(judge(2048 * kMiB), Health::kGood);
+}
+
 // Advice leaves the machine fit, a bad finding does not. Text and JSON both show everything.
 TEST(Doctor, Verdict) {
   std::vector<Finding> findings = {

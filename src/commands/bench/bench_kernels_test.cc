@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <set>
 
 #include "commands/bench/kernel_speeds.h"
@@ -23,8 +24,8 @@ BenchKernels small_kernels() {
   return options;
 }
 
-// Every instruction set of this CPU has a peak, and a positive rate for every kernel. Products reach little
-// more than the peak, whatever else the machine does meanwhile.
+// Claim: every instruction set of this CPU has a peak, and a positive rate for every kernel. The share of a
+// kernel is that of its rate in the peak that bounds it.
 TEST(BenchKernels, MeasuresEveryKernelOnEveryIsa) {
   const host::PosixClock clock;
   const BenchKernelsResult result = measure_kernels(clock, small_kernels());
@@ -42,6 +43,15 @@ TEST(BenchKernels, MeasuresEveryKernelOnEveryIsa) {
   for (const IsaPeak& peak : result.peaks) {
     EXPECT_GT(peak.f32, 0);
     EXPECT_GT(peak.bf16, 0);
+  }
+  for (const KernelSpeed& speed : result.speeds) {
+    const auto peak = std::ranges::find(result.peaks, speed.isa, &IsaPeak::isa);
+    ASSERT_NE(peak, result.peaks.end());
+    const double of = speed.bound == Bound::kMemory ? result.memory
+                      : speed.bound == Bound::kF32  ? peak->f32
+                      : speed.bound == Bound::kBf16 ? peak->bf16
+                                                    : peak->bytes;
+    EXPECT_NEAR(speed.share * of, speed.rate, 1e-6 * speed.rate) << speed.kernel;
   }
   const auto json = nlohmann::json::parse(to_json(result, small_kernels()));
   EXPECT_EQ(json["kernels"].size(), result.speeds.size());

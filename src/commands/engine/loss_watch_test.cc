@@ -4,17 +4,28 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 namespace gossamer::commands {
 namespace {
 
-// Decides what it is told to.
+// Decides what it is told to. Of its two things, the second marks track 9, and node 5 contradicts.
 class Told final : public cluster::Workload {
  public:
-  [[nodiscard]] std::vector<placement::Thing> things() const override { return {}; }
-  [[nodiscard]] bool readable(const std::string&) const override { return true; }
+  [[nodiscard]] std::vector<placement::Thing> things() const override {
+    return {{.id = placement::ThingId(3)}, {.id = placement::ThingId(4)}};
+  }
+  [[nodiscard]] std::optional<placement::ThingId> thing_of(cluster::TrackId track) const override {
+    return track == cluster::TrackId(9) ? std::optional(placement::ThingId(4)) : std::nullopt;
+  }
+  [[nodiscard]] bool readable(const std::string& report) const override { return report == "good"; }
+  [[nodiscard]] std::set<NodeId> contradicting(
+      const std::map<NodeId, membership::Frozen>& reports) const override {
+    return reports.contains(NodeId(5)) ? std::set{NodeId(5)} : std::set<NodeId>();
+  }
   [[nodiscard]] cluster::Decision decide(const cluster::Rest&) override { return decision; }
   cluster::Decision decision;
 };
@@ -38,6 +49,23 @@ TEST(LossWatch, NotesWhatIsInstalled) {
   watch.installed(watch.decide(rest));
   ASSERT_TRUE(watch.lost().has_value());
   EXPECT_EQ(watch.lost()->what, "it is lost");
+}
+
+// Claim: all that the coordinator asks beside decisions is answered by the workload that is watched.
+TEST(LossWatch, PassesQuestionsOn) {
+  Told told;
+  const LossWatch watch(told);
+  const auto things = watch.things();
+  ASSERT_EQ(things.size(), 2U);
+  EXPECT_EQ(things[1].id, placement::ThingId(4));
+  EXPECT_EQ(watch.thing_of(cluster::TrackId(9)), placement::ThingId(4));
+  EXPECT_EQ(watch.thing_of(cluster::TrackId(8)), std::nullopt);
+  EXPECT_TRUE(watch.readable("good"));
+  EXPECT_FALSE(watch.readable("bad"));
+  std::map<NodeId, membership::Frozen> reports;
+  EXPECT_TRUE(watch.contradicting(reports).empty());
+  reports[NodeId(5)] = {};
+  EXPECT_EQ(watch.contradicting(reports), std::set{NodeId(5)});
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "commands/predict/prediction.h"
@@ -142,6 +143,38 @@ TEST_F(Service, Refusals) {
   const host::HttpReply reply = answer({.content_type = "text/plain", .body = lines});
   EXPECT_EQ(reply.status, 400);
   EXPECT_NE(reply.body.find("1000"), std::string::npos);
+}
+
+// Answers every query with an error of one kind.
+class FailingSession final : public QuerySession {
+ public:
+  explicit FailingSession(ErrorKind kind) : kind_(kind) {}
+  Result<void> answer(std::span<const Query>, FunctionRef<void(std::string_view json)>) override {
+    return Error{.kind = kind_};
+  }
+  void answer_each(std::span<const Query> queries, std::size_t,
+                   FunctionRef<void(std::size_t query, const Result<std::string>& answer)> sink) override {
+    for (std::size_t i = 0; i < queries.size(); ++i) sink(i, Error{.kind = kind_, .what = "nobody answers"});
+  }
+  [[nodiscard]] std::size_t top() const override { return 1; }
+  [[nodiscard]] std::string describe(const std::string&) const override { return "{}"; }
+
+ private:
+  const ErrorKind kind_;
+};
+
+// Claim: where the model cannot answer, the status says that the service is not there now, and not that the
+// request was wrong.
+TEST(PredictionServiceStatus, TellsFailuresFromMistakes) {
+  const host::HttpRequest request{.content_type = "text/plain", .body = "0:1"};
+  for (const auto& [kind, status] :
+       {std::pair(ErrorKind::kFailed, 503), std::pair(ErrorKind::kBadData, 400)}) {
+    FailingSession session(kind);
+    const auto replies = PredictionService(session).answer(std::span(&request, 1));
+    ASSERT_EQ(replies.size(), 1U);
+    EXPECT_EQ(replies[0].status, status);
+    EXPECT_NE(replies[0].body.find("nobody answers"), std::string::npos);
+  }
 }
 
 // A small request cannot ask for a reply of any size. Queries times labels have a bound,

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstring>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -37,7 +39,19 @@ Result<ExportResult> run(host::Disk& disk, const sparse_engine::Model& model, Ex
       {.path = "out", .format = format, .vectors = vectors, .stop_requested = [] { return false; }});
 }
 
-// The safetensors file holds the weights by name, the names, and how to use them.
+template <class T>
+std::vector<T> values_of(const tensors::TensorView& tensor) {
+  std::vector<T> values(tensor.bytes.size() / sizeof(T));
+  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+  return values;
+}
+
+std::string text_of(const tensors::TensorView& tensor) {
+  const std::vector<char> bytes = values_of<char>(tensor);
+  return {bytes.begin(), bytes.end()};
+}
+
+// Claim: the safetensors file holds the weights by name, the names, and how to use them.
 TEST(ModelExport, Safetensors) {
   host::SimDisk disk;
   const auto result = run(disk, exported_model(true), ExportFormat::kSafetensors);
@@ -50,8 +64,67 @@ TEST(ModelExport, Safetensors) {
   EXPECT_EQ(result->entries, tensors->size());
   EXPECT_EQ(tensors->at("embedding.weight").shape, (std::vector<std::uint64_t>{2, 16}));
   EXPECT_EQ(tensors->at("output.weight").shape, (std::vector<std::uint64_t>{3, 16}));
-  EXPECT_EQ(tensors->at("label_names.bytes").shape, (std::vector<std::uint64_t>{3}));
+  EXPECT_EQ(text_of(tensors->at("label_names.bytes")), "abc");
+  EXPECT_EQ(values_of<std::uint64_t>(tensors->at("label_names.begin")),
+            (std::vector<std::uint64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(text_of(tensors->at("feature_names.bytes")), "red foxowl");
+  EXPECT_EQ(values_of<std::uint64_t>(tensors->at("feature_names.begin")),
+            (std::vector<std::uint64_t>{0, 7, 10}));
   EXPECT_NE(text->find(R"("activation":"relu")"), std::string::npos);
+}
+
+// Claim: a safetensors file has the weighting of features where the model has one. Its metadata says whether.
+TEST(ModelExport, WeightingOfFeatures) {
+  for (const bool weighted : {true, false}) {
+    host::SimDisk disk;
+    sparse_engine::Model model = exported_model(true);
+    if (weighted) model.weighting.idf = {0.5F, 2};
+    ASSERT_TRUE(run(disk, model, ExportFormat::kSafetensors).ok());
+    const std::string text = *host::read_text(disk, "out");
+    const auto tensors = tensors::parse_safetensors("out", std::as_bytes(std::span(text)));
+    ASSERT_TRUE(tensors.ok()) << tensors.error().message();
+    ASSERT_EQ(tensors->contains("weighting.idf"), weighted);
+    if (weighted) {
+      EXPECT_EQ(values_of<float>(tensors->at("weighting.idf")), (std::vector<float>{0.5F, 2}));
+    }
+    EXPECT_NE(text.find(weighted ? R"(\"idf\": true)" : R"(\"idf\": false)"), std::string::npos);
+  }
+}
+
+// Claim: the torch file has the names of the features, then those of the labels, each in its order.
+TEST(ModelExport, TorchHasNames) {
+  host::SimDisk disk;
+  ASSERT_TRUE(run(disk, exported_model(true), ExportFormat::kTorch).ok());
+  const std::string text = *host::read_text(disk, "out");
+  std::size_t at = 0;
+  for (const char* const part : {"feature_names", "red fox", "owl", "label_names"}) {
+    at = text.find(part, at);
+    ASSERT_NE(at, std::string::npos) << part;
+  }
+}
+
+// Claim: each line of word2vec text is a name with its own vector, of features and of labels.
+TEST(ModelExport, Word2vecHasVectorsByName) {
+  sparse_engine::Model model = exported_model(true);
+  for (std::size_t label = 0; label < 3; ++label)
+    model.network.output.weights(label)[0] = static_cast<float>(10 + label);
+  for (const VectorsOf vectors : {VectorsOf::kFeatures, VectorsOf::kLabels}) {
+    const bool features = vectors == VectorsOf::kFeatures;
+    host::SimDisk disk;
+    ASSERT_TRUE(run(disk, model, ExportFormat::kWord2vec, vectors).ok());
+    std::istringstream lines(*host::read_text(disk, "out"));
+    std::string line;
+    std::vector<std::string> found;
+    while (std::getline(lines, line)) found.push_back(line);
+    std::string zeros;
+    for (int h = 1; h < 16; ++h) zeros += " 0";
+    std::string counted;
+    for (int h = 0; h < 16; ++h) counted += " " + std::to_string(h);
+    const std::vector<std::string> expected =
+        features ? std::vector<std::string>{"2 16", "red_fox 0" + zeros, "owl" + counted}
+                 : std::vector<std::string>{"3 16", "a 10" + zeros, "b 11" + zeros, "c 12" + zeros};
+    EXPECT_EQ(found, expected);
+  }
 }
 
 // An existing file is never overwritten, and nothing is left beside it.

@@ -215,6 +215,25 @@ TEST(Evaluate, RefusesOtherLabels) {
   }
 }
 
+// Claim: labels by number measure alike from a file and imported. They are the model's own numbers.
+TEST(Evaluate, ImportedNumbersAreTheModels) {
+  SimMachine machine;
+  const run::NodeHost host = machine.host();
+  sparse_engine::Model model = named_model();
+  model.feature_names = {};
+  model.label_names = {};
+  std::string text;
+  for (int i = 0; i < 60; ++i) {
+    text += "{\"features\": [[" + std::to_string(i % 30) + ", 1]], \"labels\": [" + std::to_string(i % 5) +
+            "]}\n";
+  }
+  write(machine.disk, "numbers.jsonl", text);
+  const auto plain = measure(host, model, "numbers.jsonl");
+  const auto imported = measure(host, model, import_test(host, "numbers.jsonl"));
+  ASSERT_TRUE(plain.ok() && imported.ok());
+  EXPECT_EQ(metrics_json(*imported), metrics_json(*plain));
+}
+
 // Bad lines count against skip_bad and are told.
 TEST(Evaluate, SkipsBadLines) {
   SimMachine machine;
@@ -259,12 +278,12 @@ std::vector<nlohmann::json> answer(const run::NodeHost& host, sparse_engine::Mod
   return lines;
 }
 
-// Each query gets one line, in order, with named labels and falling scores. Unknown names are counted where
-// there are any, and change nothing else.
+// Claim: each query gets one line, in order, with named labels and falling scores. That holds over more than
+// one block. Unknown names are counted where there are any, and change nothing else.
 TEST(PredictSession, AnswersInOrder) {
   SimMachine machine;
   std::vector<Query> queries;
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 600; ++i) {
     const std::string known = "\"feature " + std::to_string(i % 30) + "\": 1";
     queries.push_back({.text = "{\"features\": {" + known + "}}", .place = "a"});
     queries.push_back({.text = "{\"features\": {\"x\": 2, " + known + ", \"y\": 1}}", .place = "b"});
@@ -273,6 +292,13 @@ TEST(PredictSession, AnswersInOrder) {
   const auto lines = answer(machine.host(), named_model(), queries, &status);
   ASSERT_TRUE(status.ok()) << status.error().message();
   ASSERT_EQ(lines.size(), queries.size());
+  ASSERT_GT(lines.size(), kPredictBlock);
+  for (std::size_t feature = 0; feature < 30; ++feature) {
+    const auto alone = answer(machine.host(), named_model(), {queries[2 * feature]}, &status);
+    ASSERT_EQ(alone.size(), 1U);
+    for (std::size_t i = 2 * feature; i < lines.size(); i += 60) EXPECT_EQ(lines[i], alone[0]) << i;
+  }
+  EXPECT_NE(lines[0]["labels"], lines[4]["labels"]);
   for (std::size_t i = 0; i < lines.size(); i += 2) {
     ASSERT_EQ(lines[i]["labels"].size(), 3U);
     EXPECT_EQ(lines[i]["labels"], lines[i + 1]["labels"]) << i;

@@ -86,12 +86,13 @@ TEST(DataImport, Names) {
                                           "labels 'bird'; features owl:2", "labels; features"));
 }
 
-// Text is checked and kept as text. Other keys, bad lines and odd spacing go. Quotes and Unicode stay.
+// Claim: text is checked and kept as text, with its context. Other keys, bad lines and odd spacing go. Quotes
+// and Unicode stay.
 TEST(DataImport, Text) {
   SimMachine machine;
   write(machine.disk, "a.jsonl",
         "{\"id\": 7, \"labels\": [\"a \\\"b\\\"\"], \"text\": \"d\\u00e9j\\u00e0 vu\"}\nbroken\n\n"
-        "{ \"text\" : \"x\", \"labels\": \"a \\\"b\\\"\" }\n");
+        "{ \"context\": \"of y\", \"text\" : \"x\", \"labels\": \"a \\\"b\\\"\" }\n");
   const DataImportRequest request{.kind = kJsonl, .sources = {"a.jsonl"}, .directory = "out", .skip_bad = 1};
   const auto done = import_data(machine.host(), request);
   ASSERT_TRUE(done.ok()) << done.error().message();
@@ -99,7 +100,7 @@ TEST(DataImport, Text) {
   EXPECT_TRUE(machine.said("a.jsonl:2"));
   EXPECT_EQ(*host::read_text(machine.disk, "out/records.jsonl"),
             "{\"text\":\"d\xc3\xa9j\xc3\xa0 vu\",\"labels\":[\"a \\\"b\\\"\"]}\n"
-            "{\"text\":\"x\",\"labels\":[\"a \\\"b\\\"\"]}\n");
+            "{\"text\":\"x\",\"labels\":[\"a \\\"b\\\"\"],\"context\":\"of y\"}\n");
   const auto look = inspect_data(machine.host(), "out");
   ASSERT_TRUE(look.ok()) << look.error().message();
   EXPECT_EQ(look->records, 2U);

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -113,6 +114,20 @@ TEST(ImportRecords, NamesMinDf) {
   EXPECT_TRUE(import(1).ok());
 }
 
+// Claim: text.max_features bounds the vocabulary. The most frequent words stay.
+TEST(ImportRecords, MaxFeaturesBoundTheVocabulary) {
+  SimMachine machine;
+  write(machine.disk, "f", "{\"text\": \"owl deer\"}\n{\"text\": \"deer fox\"}\n{\"text\": \"fox deer\"}\n");
+  const auto done =
+      import_records(machine.host(), {.sources = {{.path = "f", .format = data::RecordFormat::kJsonlText}},
+                                      .cache_path = "out/c",
+                                      .text = {.stems = false, .min_df = 1, .max_features = 2}});
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  const auto vocabulary = read_vocabulary(machine.disk, "out/vocabulary.json");
+  ASSERT_TRUE(vocabulary.ok() && vocabulary->has_value());
+  EXPECT_THAT((*vocabulary)->features, ::testing::UnorderedElementsAre("deer", "fox"));
+}
+
 // Claim: words that stand in contexts alone are counted, each where it stands, and told. A few among many are
 // not, and neither are contexts that weigh nothing.
 TEST(ImportRecords, TellsWordsOfContextsAlone) {
@@ -136,27 +151,34 @@ TEST(ImportRecords, TellsWordsOfContextsAlone) {
   EXPECT_EQ(told("owl deer owl", 0), 0);
 }
 
-// An import that is asked to stop ends at once and leaves no cache, in the first
-// pass over text as in the second.
+// Claim: an import that is asked to stop ends at once and leaves no cache. That holds in the first pass over
+// text and in the second, which begins once the vocabulary is there.
 TEST(ImportRecords, Stops) {
-  for (const auto& [format, content] :
-       {std::pair(data::RecordFormat::kXmc, two_classes(20)),
-        std::pair(data::RecordFormat::kJsonlText, std::string("{\"text\": \"deer\", \"labels\": [1]}\n"))}) {
+  const auto expect_stop = [](SimMachine& machine, data::RecordFormat format, const std::string& content,
+                              const std::function<bool()>& stop) {
+    write(machine.disk, "f", content);
+    const auto done = import_records(
+        machine.host(), {.sources = {{.path = "f", .format = format}}, .cache_path = "out/c", .stop = stop});
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.error().what, "stopped");
+    EXPECT_FALSE(*machine.disk.exists("out/c"));
+  };
+  const std::string text = "{\"text\": \"deer\", \"labels\": [1]}\n";
+  for (const auto& [format, content] : {std::pair(data::RecordFormat::kXmc, two_classes(20)),
+                                        std::pair(data::RecordFormat::kJsonlText, text)}) {
     for (const int asked_before : {0, 1}) {
       SimMachine machine;
-      write(machine.disk, "f", content);
       int asked = 0;
-      const auto done = import_records(machine.host(), {.sources = {{.path = "f", .format = format}},
-                                                        .cache_path = "out/c",
-                                                        .stop = [&] { return asked++ >= asked_before; }});
-      if (done.ok()) {
-        EXPECT_EQ(asked, 1) << "numbered records are read once";
-        continue;
+      expect_stop(machine, format, content, [&] { return asked++ >= asked_before; });
+      EXPECT_EQ(asked, asked_before + 1);
+      if (asked_before == 0) {
+        EXPECT_FALSE(*machine.disk.exists("out/vocabulary.json"));
       }
-      EXPECT_EQ(done.error().what, "stopped");
-      EXPECT_FALSE(*machine.disk.exists("out/c"));
     }
   }
+  SimMachine machine;
+  expect_stop(machine, data::RecordFormat::kJsonlText, text,
+              [&] { return *machine.disk.exists("out/vocabulary.json"); });
 }
 
 // Bad lines are told with the first few examples, and that there are more.

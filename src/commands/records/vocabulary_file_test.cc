@@ -9,7 +9,7 @@
 namespace gossamer::commands {
 namespace {
 
-// A vocabulary reads back as it was written. A missing file is no vocabulary.
+// Claim: a vocabulary reads back as it was written. A missing file is no vocabulary. No option is a default.
 TEST(VocabularyFile, RoundTrips) {
   host::SimDisk disk;
   auto none = read_vocabulary(disk, "vocabulary.json");
@@ -17,7 +17,13 @@ TEST(VocabularyFile, RoundTrips) {
   EXPECT_FALSE(none->has_value());
 
   text::FeaturizerState state;
-  state.options = {.stems = false, .subword_min = 3, .subword_max = 5, .stem_weight = 0.1F};
+  state.options = {.stems = false,
+                   .subword_min = 3,
+                   .subword_max = 5,
+                   .min_document_frequency = 7,
+                   .max_features = 11,
+                   .stem_weight = 0.1F,
+                   .subword_weight = 0.6F};
   state.features = {"deer", "<de", "caf\xc3\xa9", "a\"b"};
   state.document_frequency = {4, 3, 2, 1};
   state.documents = 9;

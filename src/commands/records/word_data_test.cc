@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "commands/records/data_import.h"
+#include "commands/records/record_import.h"
 #include "run/test_machine.h"
 
 namespace gossamer::commands {
@@ -33,6 +34,23 @@ TEST(WordData, ImportsAndLooks) {
   EXPECT_EQ(look->labels_used_once, 4U);
   EXPECT_EQ(look->frequent_labels.front(), std::pair(std::string("the"), std::uint64_t{2}));
   EXPECT_THAT(look->examples, ElementsAre("the deer", "eats grass", "the owl"));
+}
+
+// Claim: word2vec.min_count and word2vec.max_words say which words are learnt. The most frequent ones stay.
+TEST(WordData, LearnsTheWordsThatTheConfigWants) {
+  SimMachine machine;
+  write(machine.disk, "f", "a b c a b\na b d c\na\n");
+  const auto words = [&](const sparse_engine::Word2vecConfig& config) {
+    const auto done =
+        import_records(machine.host(), {.sources = {{.path = "f", .format = data::RecordFormat::kText}},
+                                        .cache_path = "out/train.words",
+                                        .words = config});
+    EXPECT_TRUE(done.ok()) << done.error().message();
+    return (*read_word_cache(machine.disk, "out/train.words"))->words;
+  };
+  EXPECT_THAT(words({.min_count = 1}), ElementsAre("a", "b", "c", "d"));
+  EXPECT_THAT(words({.min_count = 2}), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(words({.min_count = 1, .max_words = 2}), ElementsAre("a", "b"));
 }
 
 // A cache reads back as it was written. A changed byte anywhere is refused, and an

@@ -275,22 +275,34 @@ TEST_F(FleetProgressTest, ATornJournal) {
   EXPECT_TRUE(machine_.said("4 bytes at the end of /run/nodes/reports were no reports"));
 }
 
-// Reports that are none, and steps that the run does not have, count for nothing.
+// Claim: reports that are none, and steps that the run does not have, count for nothing. Both are the fault
+// of each member that sent them.
 TEST_F(FleetProgressTest, WhatCannotBeCountsForNothing) {
   lead();
   step();
+  const auto expect_blame = [&](const std::string& why) {
+    std::vector<std::uint64_t> nodes;
+    for (const auto& one : lead_->progress.reports().take_blamed()) {
+      EXPECT_THAT(one.why, HasSubstr(why));
+      nodes.push_back(one.peer.node.value);
+    }
+    EXPECT_THAT(nodes, ::testing::UnorderedElementsAre(7, 8));
+  };
   for (auto& [number, member] : members_) {
     member->outbox.post("");
     member->outbox.post("\xff\xff");
   }
+  run_for(1);
+  expect_blame("no report");
   tell(engine::MemberStep{
       .epoch = Epoch(1), .step = StepNumber(kSteps), .rank = 0, .members = 1, .loss = 0, .sent = {}});
+  run_for(1);
+  expect_blame("it tells of " + std::to_string(kSteps + 1) + " steps");
   step();
   run_for(1);
   lead_->progress.tell_steps();
   expect_all_steps();
   EXPECT_THAT(events_, IsEmpty());
-  for (const auto& one : lead_->progress.reports().take_blamed()) EXPECT_THAT(one.why, HasSubstr("it tells"));
 }
 
 // What one member tells of steps that are not marked is handed on once they are marked, and never before. Its

@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <set>
 
 #include "commands/records/record_import.h"
 #include "commands/records/word_data.h"
 #include "commands/train/test_small_run.h"
+#include "engines/sparse/predict/fusion_learning.h"
+#include "learn/data/cached_dataset.h"
 #include "learn/data/hold_out.h"
 #include "run/test_machine.h"
 
@@ -94,6 +97,65 @@ TEST(RecordSamples, LeaveOutWhatIsHeldOut) {
   const auto& counts = samples->labels().count;
   EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}), kept);
   EXPECT_EQ(samples->steps().read(StepNumber(0)).size(), config.train.batch);
+}
+
+// Claim: no step has a record that is held out, and an epoch has all others. Record i has feature i alone. Of
+// 200 records the first 16 of each 64 are held out.
+TEST(RecordSamples, StepsHaveTheOthers) {
+  SimMachine machine;
+  const run::NodeHost host = machine.host();
+  const sparse_engine::TrainConfig config = testing::small_run();
+  std::string text = "200 200 2\n";
+  for (int i = 0; i < 200; ++i) text += std::to_string(i % 2) + " " + std::to_string(i) + ":1\n";
+  import_file(machine, text, RecordFormat::kXmc);
+  auto samples = *open_samples(host, config, kPlace);
+  sparse_engine::Recipe recipe;
+  recipe.held_out = 40;
+  const text::FittedWeighting fitted = samples->weigh(config);
+  samples->begin({.config = config, .recipe = recipe, .weighting = fitted.weighting});
+  std::set<std::uint32_t> expected;
+  for (std::uint32_t i = 0; i < 200; ++i) {
+    if (i % 64 >= 16) expected.insert(i);
+  }
+  ASSERT_EQ(expected.size() % config.train.batch, 0U);
+  std::set<std::uint32_t> seen;
+  for (std::uint64_t step = 0; step < expected.size() / config.train.batch; ++step) {
+    const data::Batch batch = samples->steps().read(StepNumber(step));
+    seen.insert(batch.features.index.begin(), batch.features.index.end());
+  }
+  EXPECT_EQ(seen, expected);
+}
+
+// Claim: a completed model has the fusion weights that the held-out records teach. Its training rows are all
+// records then.
+TEST(RecordSamples, CompleteWithWhatWasHeldOut) {
+  SimMachine machine;
+  const run::NodeHost host = machine.host();
+  const sparse_engine::TrainConfig config = testing::small_run();
+  import_file(machine, two_classes(200), RecordFormat::kXmc);
+  auto samples = *open_samples(host, config, kPlace);
+  sparse_engine::Recipe recipe;
+  recipe.held_out = 40;
+  const text::FittedWeighting fitted = samples->weigh(config);
+  samples->begin({.config = config, .recipe = recipe, .weighting = fitted.weighting});
+  sparse_engine::Model model =
+      samples->model_of(sparse::Network({.features = 10, .labels = 2, .hidden = 16}, sparse::Moments::kNone));
+  const data::HoldOut hold_out(200, 40);
+  ASSERT_TRUE(model.instances);
+  EXPECT_EQ(model.instances->rows(), hold_out.kept());
+  const auto dataset = data::CachedDataset::open(machine.disk, "/run/cache/train.cache", machine.compute);
+  ASSERT_TRUE(dataset.ok());
+  const auto learnt =
+      sparse_engine::learn_fusion_weights(model, **dataset, hold_out, host.kernels, host.compute);
+  ASSERT_TRUE(learnt.ok());
+  ASSERT_NE(learnt->all.weights, sparse_engine::kDefaultFusionWeights);
+  const auto done = samples->complete(model);
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  EXPECT_EQ(model.fusion.weights, learnt->all.weights);
+  EXPECT_TRUE(model.fusion.calibration && model.fusion.net_calibration);
+  EXPECT_EQ(model.instances->rows(), 200U);
+  EXPECT_EQ(model.training_rows, 200U);
+  EXPECT_EQ(model.label_count, (std::vector<std::uint32_t>{100, 100}));
 }
 
 // A model of sessions says that its queries are lines of items; one of records does not.

@@ -51,6 +51,33 @@ TEST(RunRefusals, ALeadNeedsNoMemoryForSteps) {
   EXPECT_EQ(run_memory(host, &runner, config, recipe, shape), alone + 1);
 }
 
+// Claim: the hidden width that a refused run is told to take is the largest power of 2 with which it fits.
+// The next one is too large.
+TEST(RunRefusals, NamesAWidthThatFits) {
+  SimMachine machine;
+  const run::NodeHost host = machine.host();
+  const sparse_engine::DataShape shape{.records = 1000,
+                                       .features = 4'000'000,
+                                       .labels = 2'000'000,
+                                       .feature_entries = 20000,
+                                       .label_entries = 10000};
+  sparse_engine::TrainConfig config;
+  config.model.hidden = 4096;
+  config.optimizer.moments = sparse_engine::MomentsKind::kBlock;
+  const auto needed = [&](std::uint32_t hidden) {
+    sparse_engine::TrainConfig with = config;
+    with.model.hidden = hidden;
+    return run_memory(host, nullptr, with, *sparse_engine::derive_recipe(with, shape), shape);
+  };
+  const std::uint64_t limit = host.compute.memory_limit_bytes();
+  std::uint32_t fits = 16;
+  while (needed(2 * fits) <= limit) fits *= 2;
+  ASSERT_GT(fits, 16U);
+  ASSERT_LT(fits, 2048U);
+  EXPECT_EQ(too_little_memory(host, nullptr, config, shape, needed(4096)).fix,
+            "would fit: model.hidden=" + std::to_string(fits));
+}
+
 // A lead that only puts parts together needs 40 bytes for each feature and label, also where they are so many
 // that this is more than 4 GiB.
 TEST(RunRefusals, ALeadOfPartsNeedsMemoryForCounts) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs whose data, or their copy of it, is damaged, gone or changed when they go on.
+// What runs make of their data. Runs whose data, or their copy of it, is damaged, gone or changed when they
+// go on.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -20,6 +22,7 @@
 #include "host/api/files.h"
 #include "host/sim/compute.h"
 #include "kernels/isa.h"
+#include "learn/data/cached_dataset.h"
 #include "run/test_machine.h"
 
 namespace gossamer::commands {
@@ -58,6 +61,58 @@ struct DamagedCopy {
   }
   Result<TrainResult> resume() { return train(run::Continue::kResume); }
 };
+
+// Claim: a run makes its records of sessions as sessions.last and sessions.decay say. So the items before the
+// last one have the values 1, 1/2 and no more, scaled to length 1.
+TEST(TrainRun, MakesRecordsOfSessionsAsConfigured) {
+  SimMachine machine;
+  ASSERT_TRUE(machine.disk.make_directories("/data").ok());
+  std::string text;
+  for (int i = 0; i < 20; ++i) text += "deer owl fox\tmeat\n";
+  write(machine.disk, "/data/train.txt", text);
+  sparse_engine::TrainConfig config = testing::small_run();
+  config.data.test.clear();
+  config.data.format = data::RecordFormat::kSessions;
+  config.sessions = {.last = 2, .decay = 0.5};
+  const auto goes_on = [] { return false; };
+  const auto done = run_training(machine.host(), {.directory = "/run",
+                                                  .resume = run::Continue::kNo,
+                                                  .config = config,
+                                                  .settings = {},
+                                                  .stop_requested = goes_on});
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  const auto dataset = data::CachedDataset::open(machine.disk, "/run/cache/train.cache", machine.compute);
+  ASSERT_TRUE(dataset.ok());
+  const data::SparseRow row = (*dataset)->record(RecordIndex(0)).features;
+  ASSERT_EQ(row.index.size(), 2U);
+  std::map<std::string, float> values;
+  for (std::size_t i = 0; i < 2; ++i)
+    values[std::string((*dataset)->feature_name(row.index[i]))] = row.value[i];
+  const float length = std::sqrt(1 + 0.25F);
+  EXPECT_FLOAT_EQ(values["fox"], 1 / length);
+  EXPECT_FLOAT_EQ(values["owl"], 0.5F / length);
+}
+
+// Claim: data.skip_bad is of the test set too, before the training and when the model is measured.
+TEST(TrainRun, SkipsBadTestLines) {
+  for (const std::uint64_t skip_bad : {0U, 1U}) {
+    SimMachine machine;
+    ASSERT_TRUE(machine.disk.make_directories("/data").ok());
+    write(machine.disk, "/data/train.txt", two_classes(40));
+    write(machine.disk, "/data/test.txt", "0 1:1\n0 x\n1 4:1\n");
+    sparse_engine::TrainConfig config = testing::small_run();
+    config.data.skip_bad = skip_bad;
+    const auto goes_on = [] { return false; };
+    const auto done = run_training(machine.host(), {.directory = "/run",
+                                                    .resume = run::Continue::kNo,
+                                                    .config = config,
+                                                    .settings = {},
+                                                    .stop_requested = goes_on});
+    ASSERT_EQ(done.ok(), skip_bad == 1);
+    if (!done.ok()) continue;
+    EXPECT_THAT(done->summary, HasSubstr("\"P@1\""));
+  }
+}
 
 // Claim: what a run keeps of its data is made anew where it is damaged, with a warning, and the run ends as
 // without the damage.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -115,6 +116,27 @@ TEST(WordSamples, Refuses) {
   config = word_config();
   config.predict.instances = true;
   EXPECT_THAT(sparse_engine::validate(config).error().message(), HasSubstr("predict.instances=false"));
+}
+
+// Claim: a sample has the word2vec.window words on each side of its word, and no more.
+TEST(WordSamples, WindowsAreAsConfigured) {
+  SimMachine machine;
+  const run::NodeHost host = machine.host();
+  for (const std::uint32_t window : {1U, 3U}) {
+    data::TokenText text;
+    for (std::uint32_t word = 0; word < 40; ++word) {
+      text.token.push_back(word);
+      text.words.push_back(std::to_string(word));
+      text.count.push_back(1);
+    }
+    sparse_engine::TrainConfig config = word_config();
+    config.word2vec = {.window = window, .shrink = false, .sample = 0};
+    WordSamples samples(host, std::move(text), config);
+    std::size_t most = 0;
+    const data::Batch batch = samples.steps().read(StepNumber(0));
+    for (std::size_t i = 0; i < batch.size(); ++i) most = std::max(most, batch.features.row(i).index.size());
+    EXPECT_EQ(most, 2 * window);
+  }
 }
 
 // The biases of frequent words get back what thinning these words out in training has hidden.
