@@ -21,7 +21,7 @@ class WithServed(test_training.WithData):
 
     def setUp(self):
         super().setUp()
-        done = program.run(*self.arguments(f"predict.instances={self.instances}"))
+        done = program.run(*self.arguments(f"predict.instances={self.instances}", "predict.held_out=60"))
         self.assertEqual(done.status, 0, done.err)
         self.environment = {"XDG_STATE_HOME": self.path("state")}
         self.queries = [line.split(" ", 1)[1].strip() for line in self.test_lines]
@@ -65,13 +65,18 @@ class WithServed(test_training.WithData):
 
 
 class ServeNodes(WithServed):
-    # Any number of nodes prints what one process prints, and measures what it measures. Nothing is left behind.
+    # Claim: any number of nodes prints what one process prints, and measures what it measures. A threshold leaves out
+    # the same answers. Nothing is left behind.
     def test_same_bytes(self):
         for nodes in (1, 2, 3, 8):
             done = self.run_nodes("predict", self.out, "--nodes", nodes, stdin="\n".join(self.queries))
             self.assertEqual((done.status, done.out, done.err), (0, self.expected(), ""))
         done = self.run_nodes("predict", self.out, self.queries[0], "--top", 25, "--nodes", 2)
         self.assertEqual(done.out, program.run("predict", self.out, self.queries[0], "--top", 25).out)
+        likely = self.expected("--threshold", "0.5")
+        self.assertLess(likely.count("probability"), self.expected().count("probability"))
+        done = self.run_nodes("predict", self.out, "--nodes", 2, "--threshold", "0.5", stdin="\n".join(self.queries))
+        self.assertEqual((done.status, done.out), (0, likely))
         want = program.run("eval", self.out, "--data", self.test_path, "--json").json()
         got = self.run_nodes("eval", self.out, "--data", self.test_path, "--json", "--nodes", 3).json()
         self.assertEqual(got["metrics"], want["metrics"])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A whole life of a model: train, evaluate, predict, stop, resume, move, delete what is not the model."""
 
+import collections
 import json
 import os
 import shutil
@@ -54,7 +55,8 @@ class EndToEnd(WithData):
         self.assertEqual(done.status, 0, done.err)
         self.assertIn("cluster.codec is not looked at without --nodes\n", done.err)
 
-    # The summary has every field of the contract, the model learns, and eval says the same about it.
+    # The summary has every field of the contract, the model learns, and eval says the same about it. A baseline's figure
+    # is that of the files.
     def test_train_eval_predict(self):
         done = program.run(*self.arguments("--json"))
         self.assertEqual(done.status, 0, done.err)
@@ -82,6 +84,16 @@ class EndToEnd(WithData):
             self.assertEqual(scores, sorted(scores, reverse=True))
             hits += answer["labels"][0]["label"] in truth
         self.assertAlmostEqual(hits, measured["metrics"]["P@1"])
+
+        # The baseline of frequent labels always says the label of most training records.
+        sets = {}
+        for path in (self.train_path, self.test_path):
+            with open(path, encoding="utf-8") as file:
+                sets[path] = [line.split(" ")[0].split(",") for line in file if ":" in line]
+        counts = collections.Counter(label for labels in sets[self.train_path] for label in labels)
+        most = min(counts, key=lambda label: (-counts[label], int(label)))
+        program_says = program.run("eval", self.out, "--data", self.test_path, "--baseline", "frequent", "--json").json()
+        self.assertAlmostEqual(sum(most in labels for labels in sets[self.test_path]), program_says["metrics"]["P@1"])
 
     # The same seed and threads give the same bytes; another seed does not.
     def test_same_bytes(self):

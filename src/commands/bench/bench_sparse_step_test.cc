@@ -64,6 +64,44 @@ TEST(BenchSparseStep, CountsActiveRows) {
   EXPECT_GT(more->active_rows, plain->active_rows + 50);
 }
 
+// A millisecond passes between any two looks.
+class TickingClock final : public host::Clock {
+ public:
+  [[nodiscard]] Instant now() const override {
+    return Instant() + from_milliseconds(static_cast<double>(++looks_));
+  }
+  [[nodiscard]] Duration process_cpu() const override { return now() - Instant(); }
+  [[nodiscard]] double wall_seconds() const override { return 0; }
+
+ private:
+  mutable std::uint64_t looks_ = 0;
+};
+
+// Claim: times are those of one step, however many are measured. Each step looks at the clock as often as the
+// next one, so the times of 20 steps are those of 10, but for the looks around all of them.
+TEST(BenchSparseStep, TimesAreOfOneStep) {
+  Bench bench;
+  std::vector<BenchSparseStepResult> results;
+  for (const std::uint64_t steps : {10U, 20U}) {
+    const TickingClock clock;
+    const run::NodeHost host{.disk = bench.disk,
+                             .clock = clock,
+                             .compute = bench.compute,
+                             .kernels = kernels::kernels_for(kernels::Isa::kScalar),
+                             .console = bench.console};
+    BenchSparseStep options = small_step();
+    options.steps = steps;
+    const auto result = bench_sparse_step(host, options);
+    ASSERT_TRUE(result.ok()) << result.error().message();
+    EXPECT_GT(result->phases_ms.forward, 0);
+    EXPECT_LE(result->phases_ms.forward, result->wall_ms_per_step);
+    results.push_back(*result);
+  }
+  EXPECT_NEAR(results[0].wall_ms_per_step, results[1].wall_ms_per_step, 0.3);
+  EXPECT_NEAR(results[0].cpu_ms_per_step, results[1].cpu_ms_per_step, 0.3);
+  EXPECT_NEAR(results[0].phases_ms.forward, results[1].phases_ms.forward, 0.3);
+}
+
 // Further hidden layers are measured too, and count among the parameters.
 TEST(BenchSparseStep, TakesDenseLayers) {
   Bench bench;

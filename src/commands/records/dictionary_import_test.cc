@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "commands/records/files_import.h"
 #include "host/api/files.h"
 #include "host/sim/disk.h"
 #include "run/output_directory.h"
@@ -56,6 +59,45 @@ TEST(ImportDictionary, WarnsWhereMostIsHeldOut) {
   machine.console.text.clear();
   ASSERT_TRUE(import_dictionary_files(host, {.sources = {"own.jsonl"}, .directory = "few", .test = 4}).ok());
   EXPECT_EQ(machine.console.text, "");
+}
+
+// Claim: no definition of a headword that is to be kept is held out. Plain records have no context. Others
+// have: a nurse helps a baby, and another definition says what a baby is.
+TEST(ImportDictionary, KeepsAndLeavesOutContexts) {
+  run::testing::SimMachine machine;
+  std::string lines =
+      "{\"text\": \"very young child\", \"labels\": [\"baby\"]}\n"
+      "{\"text\": \"helps a baby\", \"labels\": [\"nurse\"]}\n"
+      "{\"text\": \"bed of a baby\", \"labels\": [\"cradle\"]}\n"
+      "{\"text\": \"teaches the young child\", \"labels\": [\"school\"]}\n";
+  // So many that none of these words is common. They say the same, so none is held out.
+  for (int i = 0; i < 100; ++i)
+    lines += "{\"text\": \"one more of these things\", \"labels\": [\"thing" + std::to_string(i) + "\"]}\n";
+  const std::vector<std::string> connected = {"baby", "nurse", "cradle", "school"};
+  for (const char* letters : {"abc", "def", "ghi", "jkl", "mno", "pqr", "stu", "vwx", "yza", "bdf"}) {
+    for (const char* more : {"one", "two", "three", "four"}) {
+      const std::string word = std::string(letters) + more;
+      lines += "{\"text\": \"" + word + "a " + word + "b " + word + "c abc\", \"labels\": [\"" + letters +
+               "\"]}\n";
+    }
+  }
+  run::testing::write(machine.disk, "own.jsonl", lines);
+  const auto import = [&](const std::string& out, const std::vector<std::string>& keep, bool plain) {
+    const auto done = import_files(
+        machine.host(),
+        {.kind = "dictionary", .sources = {"own.jsonl"}, .directory = out, .keep = keep, .plain = plain});
+    EXPECT_TRUE(done.ok()) << done.error().message();
+    return std::pair(*host::read_text(machine.disk, out + "/records.jsonl"),
+                     *host::read_text(machine.disk, out + "/test.jsonl"));
+  };
+  const std::string label = "\"abc\"";
+  const auto [with, all] = import("all", connected, false);
+  EXPECT_NE(with.find("\"context\""), std::string::npos);
+  EXPECT_NE(all.find(label), std::string::npos);
+  const auto [without, kept] = import("kept", {"baby", "nurse", "cradle", "school", "abc"}, true);
+  EXPECT_EQ(without.find("\"context\""), std::string::npos);
+  EXPECT_EQ(kept.find(label), std::string::npos);
+  EXPECT_NE(kept.find("\"def\""), std::string::npos);
 }
 
 // An output directory that is not kept is emptied, and removed if it was not there
