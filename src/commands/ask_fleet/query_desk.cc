@@ -27,7 +27,10 @@ AskedBlock asked_block(std::uint64_t number, const sparse_engine::FleetQueries::
 void QueryDesk::hear(Said said) {
   if (auto* const led = std::get_if<Led>(&said)) led_ = std::move(*led);
   if (const auto* const ready = std::get_if<Ready>(&said)) ready_ = *ready;
-  if (auto* const answer = std::get_if<Answer>(&said)) answer_ = std::move(*answer);
+  // Blocks are asked one after another, so the answer with the highest number is that of the last one.
+  if (auto* const answer = std::get_if<Answer>(&said);
+      answer != nullptr && (!answer_ || answer->number > answer_->number))
+    answer_ = std::move(*answer);
   if (auto* const error = std::get_if<Error>(&said); error != nullptr && !failure_)
     failure_ = std::move(*error);
   if (std::holds_alternative<Closed>(said)) closed_ = true;

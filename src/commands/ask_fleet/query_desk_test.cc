@@ -56,6 +56,22 @@ TEST_F(QueryDeskTest, LateAnswersAreDropped) {
   }
 }
 
+// Claim: an answer that comes late hides no other, though both are heard in one look.
+TEST_F(QueryDeskTest, LateAnswersHideNoOther) {
+  lead([this] {
+    const auto asked = desk_.take_question();
+    ASSERT_TRUE(asked);
+    desk_.gives({.number = asked->number, .found = lists(static_cast<std::uint32_t>(asked->number))});
+    desk_.gives({.number = asked->number - 1, .found = lists(99)});
+  });
+  for (std::uint64_t number = 1; number < 4; ++number) {
+    const auto looked_once = [] { return true; };
+    const auto answer = desk_.ask(block(number), clock_, {.time = from_seconds(600), .stop = looked_once});
+    ASSERT_TRUE(answer.ok());
+    EXPECT_EQ(answer->net, lists(static_cast<std::uint32_t>(number)).net);
+  }
+}
+
 // An answer may be an error, which concerns its block alone.
 TEST_F(QueryDeskTest, ErrorOfOneBlock) {
   lead([this] {
