@@ -57,12 +57,27 @@ TEST_F(BooksTest, LeasesAreWritten) {
   EXPECT_EQ(around_.store(), granted);
 }
 
-// Claim: a request that is no lease is an objection to the member, and is not answered.
+// Claim: a request that is no lease is an objection to the member, and is not answered. It is none without a
+// key, with an unknown wish, or for more than an hour: no coordinator could read such a row.
 TEST_F(BooksTest, ImpossibleLease) {
   LedMember& member = around_.add(10, membership::SERVING);
-  EXPECT_TRUE(books_.lease(member, {}, {}).has_value());
+  const auto objects = [&](auto change) {
+    membership::LeaseAsk ask;
+    ask.set_wish(membership::LeaseAsk::GRANT);
+    ask.mutable_keys()->set_begin(5);
+    ask.mutable_keys()->set_end(6);
+    ask.set_duration_ns(3600'000'000'000);
+    change(ask);
+    return books_.lease(member, ask, {}).has_value();
+  };
+  EXPECT_TRUE(objects([](auto& ask) { ask.set_wish(static_cast<membership::LeaseAsk::Wish>(3)); }));
+  EXPECT_TRUE(objects([](auto& ask) { ask.mutable_keys()->set_end(5); }));
+  EXPECT_TRUE(objects([](auto& ask) { ask.set_duration_ns(0); }));
+  EXPECT_TRUE(objects([](auto& ask) { ask.set_duration_ns(3600'000'000'001); }));
   EXPECT_EQ(around_.store(), Strings{});
   EXPECT_EQ(around_.said(ToMember::kLease), 0);
+  EXPECT_FALSE(objects([](auto&) {}));
+  EXPECT_EQ(around_.store().size(), 1u);
 }
 
 // Claim: marks of a member of the view are written together, 0.1 s after the first. Marks of joining members
@@ -98,6 +113,23 @@ TEST_F(BooksTest, FencedMembersHoldNothing) {
   EXPECT_EQ(claimed.size(), 1u);
   books_.free_everything_of(peer_of(member.record).incarnation);
   EXPECT_EQ(around_.store(), claimed);
+}
+
+// Claim: a sample of a step up to 4096 ahead can be claimed. One of a later step cannot: each step that is
+// open costs the coordinator memory.
+TEST_F(BooksTest, ClaimsFarAhead) {
+  LedMember& member = around_.add(10, membership::SERVING);
+  const auto rows = [&](std::uint64_t step) {
+    membership::ClaimAsk ask;
+    ask.set_step(step);
+    ask.set_begin(4 * step);
+    ask.set_end(4 * step + 1);
+    EXPECT_FALSE(books_.claim(member, ask).has_value());
+    return around_.store().size();
+  };
+  EXPECT_EQ(rows(4096), 1u);
+  EXPECT_EQ(rows(4097), 0u);
+  EXPECT_EQ(rows(1'000'000), 0u);
 }
 
 // Claim: members of the view claim and commit. A member that joins can do neither.
@@ -179,6 +211,28 @@ TEST(BooksOfManySamples, ClaimsOfOneMember) {
   books.commit(member, {});
   for (; id < kBatch + Books::kMostClaims; ++id) ASSERT_FALSE(claims(id)) << id;
   EXPECT_TRUE(claims(id));
+}
+
+class CoordinatorOfLiars : public CoordinatorTest {};
+
+// Claim: a member whose beat names more than 100,000 nodes, of all kinds together, is fenced.
+TEST_F(CoordinatorOfLiars, WhoNamesTooManyIsFenced) {
+  const auto names = [&](std::uint64_t node, int more) {
+    const net::PeerId peer = begin(node);
+    say(peer, [&](auto& said) {
+      membership::Beat& beat = *said.mutable_beat();
+      for (int i = 0; i < 25'000; ++i) {
+        beat.add_unreachable(1000);
+        beat.add_lost(1000);
+        beat.add_hears(1000);
+        beat.add_quiet(1000);
+      }
+      for (int i = 0; i < more; ++i) beat.add_lost(1000);
+    });
+    return coordinator_->lives(peer);
+  };
+  EXPECT_TRUE(names(10, 0));
+  EXPECT_FALSE(names(11, 1));
 }
 
 class CoordinatorOfTwoTracks : public CoordinatorTest {

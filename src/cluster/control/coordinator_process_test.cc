@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <variant>
@@ -14,6 +15,7 @@
 #include "cluster/control/control_message.h"
 #include "cluster/control/test_coordinator.h"
 #include "cluster/control/test_hello.h"
+#include "cluster/control/test_store_rows.h"
 #include "net/link/channels.h"
 #include "net/link/test_counting_network.h"
 
@@ -35,14 +37,17 @@ class LeadingProcess : public ::testing::Test {
     options.others = [this](const net::Arrived& arrived) { others_.push_back(arrived.from); };
     return options;
   }
-  // The store does all that it is asked to do, and keeps nothing.
+  // The store does all that it is asked to do.
   void store() {
     while (const auto call = process_.next_call(now_)) {
       if (std::holds_alternative<Campaign>(*call)) {
         process_.answered(CampaignAnswer(Generation(1)), now_);
       } else if (std::holds_alternative<Load>(*call)) {
-        process_.answered(LoadAnswer(std::vector<host::Entry>()), now_);
+        std::vector<host::Entry> entries;
+        for (const auto& [key, value] : kept_) entries.push_back({.key = key, .value = value});
+        process_.answered(LoadAnswer(std::move(entries)), now_);
       } else {
+        if (const auto* const commit = std::get_if<Commit>(&*call)) keep(commit->changes, kept_);
         process_.answered(Result<void>(), now_);
       }
     }
@@ -79,6 +84,7 @@ class LeadingProcess : public ::testing::Test {
   Instant now_;
   net::CountingNetwork network_;
   EqualThings workload_;
+  StoreRows kept_;
   std::vector<net::PeerId> others_;
   CoordinatorProcess process_;
   membership::BeginAnswer begun_;
@@ -127,6 +133,17 @@ class LeaderWithStandby : public LeadingProcess {
     process_.coordinator()->on(net::Arrived{.from = from, .message = pack(said), .receipt = {}}, now_);
     store();
   }
+  // For how many milliseconds it goes on to lead, or to stand by, while nobody says anything.
+  std::int64_t stays_ms() {
+    const Instant begin = now_;
+    const bool leads = process_.coordinator() != nullptr;
+    while ((process_.coordinator() != nullptr) == leads && now_ - begin < from_seconds(1000)) {
+      now_ = now_ + from_milliseconds(500);
+      process_.tick(now_);
+      store();
+    }
+    return (now_ - begin).ns / 1'000'000;
+  }
   // Whether it leads all the time while nobody says anything.
   bool leads_for(double seconds) {
     for (const Instant end = now_ + from_seconds(seconds); now_ < end;) {
@@ -143,6 +160,17 @@ class LeaderWithStandby : public LeadingProcess {
 TEST_F(LeaderWithStandby, GivesWay) {
   EXPECT_TRUE(leads_for(9));
   EXPECT_FALSE(leads_for(3));
+}
+
+// Claim: a leader that gave way leads again if nobody else does after two lead times. It then stays twice as
+// long as before, as the members may be gone, and at most ten minutes.
+TEST_F(LeaderWithStandby, StaysLongerEachTime) {
+  for (const int seconds : {10, 20, 40, 80, 160, 320, 600, 600}) {
+    EXPECT_EQ(stays_ms(), 1000 * seconds);
+    ASSERT_EQ(process_.coordinator(), nullptr) << seconds;
+    EXPECT_EQ(stays_ms(), 10'000) << "two lead times";
+    ASSERT_NE(process_.coordinator(), nullptr) << seconds;
+  }
 }
 
 // Claim: it stays where the run is ending: each successor would begin to wait anew.

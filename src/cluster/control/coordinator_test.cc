@@ -22,30 +22,6 @@
 namespace gossamer::cluster {
 namespace {
 
-// Claim: a coordinator that fenced a member while the run ends stays for 5 s, to tell it if it begins anew.
-TEST_F(CoordinatorTest, SaysThatTheRunEnds) {
-  const net::PeerId member = begin(10);
-  serve(member);
-  coordinator_->stop("enough", now_);
-  now_ = now_ + Coordinator::kStopTime;
-  coordinator_->tick(now_);
-  store();
-  EXPECT_FALSE(coordinator_->stopped());
-  membership::BeginAsk ask;
-  ask.set_run("run");
-  membership::BeginAnswer answer;
-  coordinator_->begin(
-      member.node, ask.SerializeAsString(),
-      [&](const Result<std::string>& bytes) { ASSERT_TRUE(bytes.ok() && answer.ParseFromString(*bytes)); },
-      now_);
-  store();
-  EXPECT_EQ(answer.stop().reason(), "enough");
-  EXPECT_FALSE(answer.stop().failed());
-  now_ = now_ + Coordinator::kLastWord;
-  coordinator_->tick(now_);
-  EXPECT_TRUE(coordinator_->stopped());
-}
-
 // Claim: all members of the view are told of a joining member, once. A joining one is told only if it is to
 // open the link, because it listens nowhere. It is told of the others when it serves itself.
 TEST_F(CoordinatorTest, IntroducesJoiningMembers) {
@@ -210,6 +186,22 @@ TEST_F(CoordinatorTest, AWeakMemberIsRelievedAndTriedAgain) {
   EXPECT_EQ(why->text,
             "node 10 20 -> 40 things (100 a second, own work 10), node 11 20 -> 0 things "
             "(10 a second, own work 10)");
+}
+
+// Claim: the first look for a better placement comes 30 s after an installed one, as measurements of that one
+// take a while.
+TEST_F(CoordinatorTest, MeasuresBeforeItPlacesAnew) {
+  workload_.count = 40;
+  const net::PeerId strong = begin(10);
+  const net::PeerId weak = begin(11);
+  serve(strong);
+  serve(weak);
+  measured(strong, 100, 10);
+  measured(weak, 10, 10);
+  live(29);
+  EXPECT_EQ(held_by(weak), 20);
+  live(2);
+  EXPECT_EQ(held_by(weak), 0);
 }
 
 // Claim: figures that a member tells of its steps stand until its next beat, and decide nothing.

@@ -16,6 +16,33 @@
 namespace gossamer::cluster {
 namespace {
 
+// Claim: a coordinator that fenced a member while the run ends stays for 5 s, to tell it if it begins anew.
+TEST_F(CoordinatorTest, SaysThatTheRunEnds) {
+  const net::PeerId member = begin(10);
+  serve(member);
+  coordinator_->stop("enough", now_);
+  now_ = now_ + Coordinator::kStopTime;
+  coordinator_->tick(now_);
+  store();
+  EXPECT_FALSE(coordinator_->lives(member));
+  now_ = now_ + from_milliseconds(4900);
+  coordinator_->tick(now_);
+  EXPECT_FALSE(coordinator_->stopped());
+  membership::BeginAsk ask;
+  ask.set_run("run");
+  membership::BeginAnswer answer;
+  coordinator_->begin(
+      member.node, ask.SerializeAsString(),
+      [&](const Result<std::string>& bytes) { ASSERT_TRUE(bytes.ok() && answer.ParseFromString(*bytes)); },
+      now_);
+  store();
+  EXPECT_EQ(answer.stop().reason(), "enough");
+  EXPECT_FALSE(answer.stop().failed());
+  now_ = now_ + from_milliseconds(100);
+  coordinator_->tick(now_);
+  EXPECT_TRUE(coordinator_->stopped());
+}
+
 // Claim: a run that is told to end while no member is heard waits for them as long as without the word, and
 // says so. It ends as soon as all are heard. Members that were told are spared for 20 s.
 TEST_F(CoordinatorTest, AnEndWaitsForTheSilent) {

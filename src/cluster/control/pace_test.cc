@@ -116,7 +116,10 @@ TEST(SmoothedPace, TakesNumbersAlone) {
   const double infinity = std::numeric_limits<double>::infinity();
   for (const double speed : {0.0, -1.0, nan, infinity, 1e300, 1e-300})
     smoothed.add({.speed = speed, .own_work = 0});
-  for (const double own_work : {-1.0, nan, infinity, 1e300}) smoothed.add({.speed = 1, .own_work = own_work});
+  for (const double odd : {-1.0, nan, infinity, 1e300}) {
+    smoothed.add({.speed = 1, .own_work = odd});
+    smoothed.add({.speed = 1, .own_work = 1, .step_s = odd});
+  }
   EXPECT_FALSE(smoothed.pace());
 }
 

@@ -50,5 +50,26 @@ TEST(LifeBudget, ShortLivesWait) {
   EXPECT_EQ(budget.serves_from(NodeId(8)), std::nullopt);
 }
 
+// Claim: short lives count while less than 60 s lie between the wait of one and the end of the next. A node
+// whose lives last 11 s waits as one does whose lives end at once.
+TEST(LifeBudget, ShortLivesAreForgottenLate) {
+  LifeBudget budget;
+  const NodeId node(7);
+  Instant now;
+  const auto waits_ms = [&](double idle_s, double lasted_s) {
+    const Instant began = now + from_seconds(idle_s);
+    now = began + from_seconds(lasted_s);
+    budget.ended(node, began, now);
+    const Duration wait = budget.serves_from(node).value_or(now) - now;
+    now = now + wait;
+    return wait.ns / 1'000'000;
+  };
+  for (const int ms : {0, 500, 1000, 2000, 4000, 8000, 16'000, 32'000, 60'000, 60'000})
+    EXPECT_EQ(waits_ms(0, 11), ms);
+  EXPECT_EQ(waits_ms(48, 11), 60'000);
+  EXPECT_EQ(waits_ms(50, 11), 0) << "forgotten";
+  EXPECT_EQ(waits_ms(50, 9), 500) << "not yet";
+}
+
 }  // namespace
 }  // namespace gossamer::cluster

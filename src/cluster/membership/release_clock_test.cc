@@ -25,15 +25,17 @@ TEST(ReleaseClock, WaitsOnce) {
   EXPECT_TRUE(clock.may_go(true, after(50))) << "another one that joins does not stop them";
 }
 
-// Claim: members that drain later wait anew.
+// Claim: members that drain later wait anew, and the time to ask again is told anew.
 TEST(ReleaseClock, BeginsAnew) {
   ReleaseClock clock;
   EXPECT_FALSE(clock.may_go(true, after(0)));
+  EXPECT_TRUE(clock.take_due(after(10)));
   EXPECT_TRUE(clock.may_go(true, after(10)));
   clock.end();
   EXPECT_FALSE(clock.next_look());
   EXPECT_FALSE(clock.may_go(true, after(20)));
   EXPECT_EQ(clock.next_look(), after(30));
+  EXPECT_TRUE(clock.take_due(after(30)));
 }
 
 }  // namespace

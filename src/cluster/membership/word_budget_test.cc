@@ -8,13 +8,20 @@
 namespace gossamer::cluster {
 namespace {
 
-// Claim: a member may say so many words in a moment and no more, and so many a second for ever.
+// Claim: a member may say 16,384 words in a moment and no more, and 2048 a second for ever and no more.
 TEST(WordBudget, Counts) {
   WordBudget budget;
   Instant now{1'000'000'000};
-  int said = 0;
-  while (budget.take(0, now)) ++said;
-  EXPECT_EQ(said, static_cast<int>(WordBudget::kAtOnce));
+  const auto said = [&] {
+    int words = 0;
+    while (budget.take(0, now)) ++words;
+    return words;
+  };
+  EXPECT_EQ(said(), 16'384);
+  for (int s = 1; s <= 10; ++s) {
+    now = now + from_seconds(1);
+    EXPECT_EQ(said(), 2048) << s;
+  }
   for (int ms = 1; ms <= 10'000; ++ms) {
     now = now + from_milliseconds(1);
     EXPECT_TRUE(budget.take(0, now) && budget.take(0, now)) << ms;
