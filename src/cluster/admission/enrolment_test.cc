@@ -70,6 +70,12 @@ TEST_F(EnrolmentTest, GoodToken) {
   EXPECT_EQ(enrolled->certificate, "REQUEST signed for node-17");
   EXPECT_EQ(enrolled->authority, "AUTHORITY");
   EXPECT_EQ(enrolled->wire, 3U);
+  const auto newer = check({.token = token_, .request = "REQUEST", .wire = {3, 5}, .program = "p"});
+  ASSERT_TRUE(newer.ok()) << newer.error().message();
+  const auto older_run =
+      admit(*newer, NodeId{18}, kRun, [](const auto&...) { return Result<std::string>("C"); });
+  ASSERT_TRUE(older_run.ok());
+  EXPECT_EQ(read_enroll_answer(*older_run)->wire, 4U) << "the run's highest";
 }
 
 // All small ranges of versions: those with one in common pass, the others are refused with both ranges.

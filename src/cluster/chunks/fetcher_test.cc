@@ -323,6 +323,72 @@ TEST(Fetcher, BusyDonors) {
   }
 }
 
+// Claim: a donor that is busy is asked for what it has in service and no more. Each chunk that it then sends
+// lets the fetcher ask for one more at a time, up to the window.
+TEST(Fetcher, AsksABusyDonorForLess) {
+  const Content content = make_content(1000, 10, 1);
+  const net::PeerId donor = donor_id(1);
+  Fetcher fetcher({.id = content.manifest.id(), .channels = {1, 2}, .seed = 1, .window = 8}, content.manifest,
+                  ChunkSet(100, false));
+  std::deque<std::uint64_t> asked;  // and not answered
+  const auto asks = [&](const auto& act) {
+    FetchEvents events;
+    act(events);
+    const std::size_t before = asked.size();
+    for (const FetchEvent& event : events) {
+      const auto* const send = std::get_if<ChunkSend>(&event);
+      Chunks body;
+      if (send == nullptr || !body.ParseFromString(send->message.body)) continue;
+      if (body.kind() == Chunks::WANT) asked.push_back(body.chunk());
+    }
+    return asked.size() - before;
+  };
+  const auto says = [&](Chunks body, Instant now, Slices payload = {}) {
+    return asks([&](FetchEvents& out) {
+      fetcher.on(donor, {.channel = 2, .body = body.SerializeAsString(), .payload = std::move(payload)}, now,
+                 out);
+    });
+  };
+  const auto of_first = [&](Chunks::Kind kind) {
+    Chunks body = chunks_body(content.manifest.id(), kind, asked.front());
+    if (kind == Chunks::BUSY) body.set_retry_ms(100);
+    asked.pop_front();
+    return body;
+  };
+  EXPECT_EQ(asks([&](FetchEvents& out) { fetcher.add_donor(donor, {}, out); }), 0U);
+  Chunks offer = chunks_body(content.manifest.id(), Chunks::OFFER, 0);
+  offer.set_whole(true);
+  EXPECT_EQ(says(offer, {}), 8U);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(says(of_first(Chunks::BUSY), {}), 0U);
+  const Instant later = Instant{} + from_milliseconds(100);
+  EXPECT_EQ(asks([&](FetchEvents& out) { fetcher.tick(later, out); }), 0U) << "three are in service";
+  for (const std::size_t more : {2U, 2U, 2U, 2U, 2U, 1U, 1U}) {
+    const std::uint64_t chunk = asked.front();
+    EXPECT_EQ(says(of_first(Chunks::CHUNK), later, {content.chunk(chunk)}), more) << asked.size();
+  }
+  EXPECT_EQ(asked.size(), 8U);
+}
+
+// Claim: fetchers of one content ask one donor for its chunks in orders of their own, by their seeds, so that
+// they soon have something for each other.
+TEST(Fetcher, EachInItsOwnOrder) {
+  const Content content = make_content(1000, 10, 1);
+  const auto first_half = [&](std::uint64_t seed) {
+    Transfer transfer(content, seed);
+    transfer.add(1);
+    transfer.run();
+    std::set<std::uint64_t> chunks;
+    for (std::size_t i = 0; i < 50; ++i) chunks.insert(transfer.wants.at(i).second);
+    return chunks;
+  };
+  const std::set<std::uint64_t> one = first_half(1);
+  for (const std::uint64_t seed : {2ULL, 3ULL, 1ULL + (1ULL << 32)}) {
+    const auto common =
+        std::ranges::count_if(first_half(seed), [&](auto chunk) { return one.contains(chunk); });
+    EXPECT_LT(common, 40) << seed << ": half of 50 by chance";
+  }
+}
+
 // Donors come and go, and the fetcher is restarted from the chunks it has written. Each chunk is written once
 // over all its lives, and at the end all are.
 TEST(Fetcher, LossesAndRestarts) {
