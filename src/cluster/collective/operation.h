@@ -38,7 +38,8 @@ struct CollectiveLimits {
   std::uint64_t waiting_bytes = 64ULL << 20;      // for one sum under way, of all members together
   std::uint64_t most_window = 32;                 // chunks, for each member
   std::uint64_t direct_extra_bytes = 1ULL << 20;  // a direct all-reduce may send so much more than two rounds
-  std::uint64_t early_bytes = 128ULL << 20;       // kept for each peer until operations begin
+  // Kept for each peer until operations begin: four windows of 32 chunks, with what each message counts.
+  std::uint64_t early_bytes = 129ULL << 20;
 };
 
 // How many chunks of a stream may be sent before a GRANT. Requires ranks > 1.

@@ -81,15 +81,15 @@ class BelievedLosses {
 
   // Whether the report counts. After one that counted, others do not for a while.
   [[nodiscard]] bool take(Instant now) {
-    if (now < from_) return false;
-    const bool long_ago = now - from_ > kForgotten;
+    if (from_ && now < *from_) return false;
+    const bool long_ago = !from_ || now - *from_ > kForgotten;
     disbelief_ = long_ago ? kEvery : Duration{std::min(2 * disbelief_.ns, kForgotten.ns)};
     from_ = now + disbelief_;
     return true;
   }
 
  private:
-  Instant from_;  // it counts again
+  std::optional<Instant> from_;  // it counts again; none: nothing was reported yet
   Duration disbelief_;
 };
 

@@ -8,11 +8,14 @@
 namespace gossamer::cluster {
 namespace {
 
+// Seconds of the clock at the first report: a machine may have been up for a moment only.
+class BelievedLossesFrom : public ::testing::TestWithParam<double> {};
+
 // Claim: of a member that reports losses all the time, one report counts after half a second, and then after
 // twice as long each time, at most a minute. After a minute without any it begins anew.
-TEST(BelievedLosses, CountLessOften) {
+TEST_P(BelievedLossesFrom, CountLessOften) {
   BelievedLosses losses;
-  Instant now = Instant{} + from_seconds(1000);
+  Instant now = Instant{} + from_seconds(GetParam());
   EXPECT_TRUE(losses.take(now));
   const auto tenths_until_one_counts = [&] {
     for (int tenths = 1; tenths < 10'000; ++tenths) {
@@ -30,6 +33,8 @@ TEST(BelievedLosses, CountLessOften) {
   EXPECT_TRUE(losses.take(now));
   EXPECT_EQ(tenths_until_one_counts(), 5);
 }
+
+INSTANTIATE_TEST_SUITE_P(Times, BelievedLossesFrom, ::testing::Values(0.0, 1.0, 59.0, 1000.0));
 
 }  // namespace
 }  // namespace gossamer::cluster
