@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensors/fleet_files.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -84,6 +85,19 @@ TEST_F(FleetFilesTest, OpensWhatCanBeRead) {
   EXPECT_THAT(events_, ElementsAre("checkpoint_damaged"));
   ASSERT_TRUE(write_run_record(disk_, kCheckpoints, info(kStep, 2.5)).ok());
   EXPECT_EQ((*open(kStep))->info.cost.train_seconds, 2.5);
+}
+
+// Claim: a file under the name of this step that holds the state before another step is left out.
+TEST_F(FleetFilesTest, LeavesOutFilesOfAnotherStep) {
+  write(4, StepNumber(7));
+  const auto named = [](const char* name) { return fmt::format("{}/{}", kCheckpoints, name); };
+  ASSERT_TRUE(disk_.rename(named("step-000000000007.4.part"), named("step-000000000012.4.part")).ok());
+  EXPECT_FALSE(open(kStep)->has_value());
+  write(3, kStep);
+  const auto files = open(kStep);
+  ASSERT_TRUE(files.ok() && files->has_value());
+  ASSERT_EQ((*files)->files.size(), 1U);
+  EXPECT_EQ((*files)->files[0].path(), named("step-000000000012.3.part"));
 }
 
 // A section is taken from the first file that has it undamaged. The damaged ones are told.

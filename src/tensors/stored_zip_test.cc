@@ -10,6 +10,7 @@
 
 #include "host/api/files.h"
 #include "host/sim/disk.h"
+#include "tensors/buffered_file.h"
 
 namespace gossamer::tensors {
 namespace {
@@ -78,6 +79,25 @@ TEST(StoredZip, DirectoryLeadsToContents) {
     at = extra + number(file, at + 30, 2);
   }
   EXPECT_EQ(at, end64);
+}
+
+// Claim: pieces of any size come to the file in the order in which they were appended.
+TEST(BufferedFile, KeepsTheOrder) {
+  host::SimDisk disk;
+  auto file = disk.open_writable("f", host::WriteMode::kTruncate);
+  ASSERT_TRUE(file.ok());
+  BufferedFile buffered(**file);
+  const std::string large(3 << 20, 'L');
+  const std::string middle(1 << 20, 'M');
+  std::string expected;
+  for (const std::string& piece : {std::string("a"), large, std::string("b"), middle, middle, large, large}) {
+    ASSERT_TRUE(buffered.append(piece).ok());
+    expected += piece;
+    EXPECT_EQ(buffered.appended(), expected.size());
+  }
+  ASSERT_TRUE(buffered.flush().ok());
+  ASSERT_TRUE((*file)->close().ok());
+  EXPECT_TRUE(*host::read_text(disk, "f") == expected);
 }
 
 // The archive holds no time, no user, and nothing else of the machine.

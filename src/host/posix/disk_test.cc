@@ -126,6 +126,39 @@ TEST(PosixDisk, FullDevice) {
             "choose another disk");
 }
 
+// Claim: where the system takes a part of the bytes only, the rest follows in its order. (A signal ends a
+// write to a full pipe early.)
+TEST(PosixDisk, WritesAllInSpiteOfParts) {
+  struct sigaction action{};
+  struct sigaction before{};
+  action.sa_handler = [](int) { ++signals_seen; };  // no SA_RESTART: write() returns what it has written
+  CHECK(sigaction(SIGUSR1, &action, &before) == 0);
+  std::string text;
+  while (text.size() < 500'000) text += fmt::format("{} ", text.size());
+  Pipe pipe;
+  PosixDisk disk;
+  auto file = disk.open_writable(fmt::format("/dev/fd/{}", pipe.ends[1]), WriteMode::kAppend);
+  ASSERT_TRUE(file.ok()) << file.error().message();
+  const pthread_t writer = pthread_self();
+  std::string read;
+  std::thread reader([&] {
+    std::array<char, 5000> piece{};
+    while (read.size() < text.size()) {
+      const ssize_t got = ::read(pipe.ends[0], piece.data(), piece.size());
+      CHECK(got > 0);
+      read.append(piece.data(), static_cast<std::size_t>(got));
+      const int seen = signals_seen;
+      pthread_kill(writer, SIGUSR1);
+      while (signals_seen == seen) std::this_thread::yield();
+    }
+  });
+  const auto done = (*file)->append(std::as_bytes(std::span(text)));
+  reader.join();
+  CHECK(sigaction(SIGUSR1, &before, nullptr) == 0);
+  EXPECT_TRUE(done.ok());
+  EXPECT_TRUE(read == text);
+}
+
 // A file system that counts no blocks has not "0 bytes free".
 TEST(PosixDisk, UncountedSpaceIsUnknown) {
   PosixDisk disk;

@@ -19,6 +19,7 @@
 
 #include <array>
 #include <cerrno>
+#include <functional>
 
 #include "base/rng.h"
 #include "host/api/files.h"
@@ -27,15 +28,19 @@
 
 namespace {
 
-// The library's own syncs come through here. They are counted, and fail when told to.
+// All syncs of this process come through here, those of the library too. They are counted, and fail when told
+// to.
 // NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): a replaced function has no arguments of
 // ours
 int syncs = 0;
 bool syncs_fail = false;
+ino_t synced = 0;  // what was synced last
 // NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
 
 int counted_sync(const char* name, int fd) {
   ++syncs;
+  struct stat info{};
+  if (::fstat(fd, &info) == 0) synced = info.st_ino;
   if (syncs_fail) {
     errno = EIO;
     return -1;
@@ -216,6 +221,28 @@ TEST_F(SqliteStoreTest, OneSyncPerCommit) {
   ASSERT_TRUE(store.keep().ok());
   ASSERT_TRUE(store.load().ok());
   EXPECT_EQ(syncs, 0);
+}
+
+// Claim: a sync of a file or of a directory reaches the system as one sync of just that, and tells that it
+// failed.
+TEST_F(SqliteStoreTest, SyncsOfTheDiskReachTheSystem) {
+  const std::string path = directory_ + "/file";
+  auto file = disk_.open_writable(path, WriteMode::kTruncate);
+  ASSERT_TRUE(file.ok());
+  const auto expect_synced = [](const std::string& what, const std::function<Result<void>()>& sync) {
+    struct stat info{};
+    ASSERT_EQ(::stat(what.c_str(), &info), 0);
+    syncs = 0;
+    synced = 0;
+    EXPECT_TRUE(sync().ok()) << what;
+    EXPECT_EQ(syncs, 1) << what;
+    EXPECT_EQ(synced, info.st_ino) << what;
+    syncs_fail = true;
+    EXPECT_FALSE(sync().ok()) << what;
+    syncs_fail = false;
+  };
+  expect_synced(path, [&] { return (*file)->sync(); });
+  expect_synced(directory_, [this] { return disk_.sync_directory(directory_); });
 }
 
 // A commit that cannot be synced is no commit; the next one works, and what was there stays.

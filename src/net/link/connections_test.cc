@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "base/rng.h"
 #include "net/link/test_counting_network.h"
 
 namespace gossamer::net {
@@ -67,6 +68,20 @@ TEST_F(ConnectionsTest, Dials) {
   connections_.drop(connection);
   EXPECT_EQ(network_.closed, 1U);
   EXPECT_EQ(connections_.find(host::ConnectionId{1}), nullptr);
+}
+
+// Claim: after each failure an opener waits twice as long as before, 5 s at most, less a random part of up to
+// half. After the first one it does not wait.
+TEST_F(ConnectionsTest, WaitsLongerAfterEachFailure) {
+  Rng rng(3, Purpose::kTest);
+  LaneState lane(1 << 20);
+  for (const double most : {0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 5.0}) {
+    lane.plan_next(kNow, rng);
+    ASSERT_TRUE(lane.retry.has_value());
+    const double wait = (*lane.retry - kNow).seconds();
+    EXPECT_GE(wait, most / 2);
+    EXPECT_LE(wait, most);
+  }
 }
 
 // A link speaks once a connection of it is open.

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "base/node_name.h"
 #include "net/link/links.h"
 #include "net/link/test_counting_network.h"
 
@@ -34,6 +37,30 @@ TEST(DialBudget, BoundsDialsOfAnAddress) {
   EXPECT_EQ(at_once(), static_cast<int>(DialBudget::kAtOnce));
   now = now + from_seconds(1000);
   EXPECT_EQ(at_once(), static_cast<int>(DialBudget::kAtOnce));
+}
+
+// Claim: a node that answers with a Welcome is dialed again after each break, however many there are.
+TEST(DialBudget, BeginsAnewWithEachWelcome) {
+  CountingNetwork network;
+  Links links(network, {.run = "run", .self = {NodeId{2}, Incarnation{1}}, .program = "test"});
+  const NodeId node{9};
+  const Instant now{1'000'000'000};
+  LinkEvents events;
+  links.open({.node = node, .control = {"10.0.0.9", 7000}, .bulk = {"10.0.0.9", 7001}}, now);
+  ASSERT_EQ(network.dialed, 2U);
+  wire::FrameHeader header;
+  header.mutable_welcome()->set_wire(kWireMax);
+  header.mutable_welcome()->mutable_from()->set_node(node.value);
+  header.mutable_welcome()->mutable_from()->set_incarnation(1);
+  for (std::uint64_t id = 1; id < 101; id += id == 1 ? 2 : 1) {  // 2 is the bulk lane's
+    const host::ConnectionId connection{id};
+    links.on(host::Opened{connection, {certificate_name(node)}}, now, events);
+    links.on(host::Received{connection, encode_frame(header)}, now, events);
+    links.on(host::Closed{connection, Error{.what = "connection reset"}}, now, events);
+    links.hurry(node, now);
+    links.tick(now, events);
+    ASSERT_EQ(network.dialed, std::max<std::uint64_t>(id + 1, 3)) << id;
+  }
 }
 
 // Claim: links dial an address of a node that never answers there at most so often, also where the user opens

@@ -134,6 +134,9 @@ TEST(Handshake, Sessions) {
   EXPECT_EQ(judge.claim(hello, &link), Handshake::Claim::kSameLink);
   EXPECT_EQ(judge.objection(connection_named(""), hello, {})->reason(), Refusal::GONE);
   hello.set_resume(false);
+  const auto late = judge.objection(connection_named(""), hello, {});
+  ASSERT_TRUE(late.has_value());
+  EXPECT_EQ(late->reason(), Refusal::GONE);
   hello.set_session(6);
   EXPECT_EQ(judge.objection(connection_named(""), hello, {.link = &link})->reason(), Refusal::GONE);
   hello.set_session(8);
@@ -141,13 +144,32 @@ TEST(Handshake, Sessions) {
   EXPECT_EQ(judge.claim(hello, &link), Handshake::Claim::kNewLink);
 }
 
-// A connection that is behind what was acknowledged is out of date.
+// A connection that is behind what was acknowledged is out of date, and so is one that is ahead of what was
+// sent.
 TEST(Handshake, OutOfDate) {
   Link link = link_with(kPeer);
   link.session = 7;
   wire::Hello hello = good_hello();
   hello.mutable_progress()->set_received(1);  // of which nothing was sent
   EXPECT_EQ(handshake().objection(connection_named(""), hello, {.link = &link})->reason(), Refusal::BUSY);
+  LaneStream& stream = link.lane(host::Lane::kControl).stream;
+  wire::Progress theirs;
+  theirs.set_window(1 << 20);
+  ASSERT_TRUE(stream.attach(theirs).ok());
+  for (int i = 0; i < 2; ++i) {
+    stream.send({.channel = 1, .body = "b", .payload = {}});
+    ASSERT_TRUE(stream.next_frame().has_value());
+  }
+  theirs.set_received(1);
+  ASSERT_TRUE(stream.on_ack(theirs).ok());
+  for (const std::uint64_t received : {0U, 1U, 2U, 3U}) {
+    hello.mutable_progress()->set_received(received);
+    const auto refusal = handshake().objection(connection_named(""), hello, {.link = &link});
+    EXPECT_EQ(refusal.has_value(), received == 0 || received == 3) << received;
+    if (refusal.has_value()) {
+      EXPECT_EQ(refusal->reason(), Refusal::BUSY);
+    }
+  }
 }
 
 // Both open at once: the node with the lower number keeps its link if that has said Hello. Otherwise, and if

@@ -84,14 +84,14 @@ TEST(LinkStates, ActionsFitStates) {
   }
 }
 
-// A connection goes where its row says, and waits for a Welcome less long than for other signs of life.
+// A connection goes where its row says, and waits 5 s for a Welcome, and 10 s for other signs of life.
 TEST(LinkStates, ConnectionAdvances) {
   Connection connection;
   EXPECT_EQ(connection.advance(Event::kWeDial), Action::kNothing);
-  EXPECT_EQ(connection.patience(), Connection::kSilence);
+  EXPECT_EQ(connection.patience(), from_seconds(10));
   EXPECT_EQ(connection.advance(Event::kOpened), Action::kSayHello);
   EXPECT_EQ(connection.state, State::kHelloSent);
-  EXPECT_EQ(connection.patience(), Connection::kGreetingTime);
+  EXPECT_EQ(connection.patience(), from_seconds(5));
   EXPECT_EQ(connection.advance(Event::kWelcome), Action::kLaneUp);
   EXPECT_EQ(connection.patience(), Connection::kSilence);
   EXPECT_EQ(connection.advance(Event::kFault), Action::kSayRefusalAndEnd);

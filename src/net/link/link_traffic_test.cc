@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -141,6 +142,22 @@ TEST_F(LinkTrafficTest, Faults) {
   const auto unexpected = take(header);
   ASSERT_FALSE(unexpected.ok());
   EXPECT_EQ(unexpected.error().got, "a frame of kind 1");
+}
+
+// Claim: inside a connection through a relay, frames of relaying are errors.
+TEST_F(LinkTrafficTest, RelaysNothingTwice) {
+  link_.lane(Lane::kControl).via = NodeId{3};
+  Connection& inner = connections_.dial(link_, Lane::kControl, kNow);
+  ASSERT_TRUE(Relay::is_inner(inner.id));
+  std::array<wire::FrameHeader, 3> headers;
+  headers[0].mutable_relay_open()->set_number(1);
+  headers[1].mutable_relayed()->set_number(1);
+  headers[2].mutable_relay_close()->set_number(1);
+  for (const wire::FrameHeader& header : headers) {
+    const auto wrong = traffic_.on_frame(inner, link_, {.header = header, .payload = {}}, kNow, events_);
+    ASSERT_FALSE(wrong.ok());
+    EXPECT_EQ(wrong.error().expected, "nothing relayed twice");
+  }
 }
 
 // Claim: a Pong that nobody has asked for says nothing of the round trip, nor that the peer answers.

@@ -83,6 +83,29 @@ TEST_F(LoneRelay, HoldsNoMoreOfOne) {
   }
 }
 
+// Claim: what waits for all together stays within its bound, also where each node is within its own part.
+// Counted are the bytes, and 256 for each frame.
+TEST_F(LoneRelay, HoldsNoMoreOfAll) {
+  constexpr host::ConnectionId kThree{3};
+  constexpr std::uint64_t kFrame = 80'000;
+  constexpr std::uint64_t kMost = 12U << 20;
+  relay_.up(kThree, {.peer = NodeId{4}, .lane = Lane::kBulk, .ours = false});
+  std::uint64_t most = 0;
+  for (const host::ConnectionId from : {kOne, kThree}) {
+    EXPECT_TRUE(relay_.on_frame(from, {.header = relay_open(1, 2), .payload = {}}).ok());
+    for (int frame = 0; frame < 100; ++frame) {
+      const Slices large{Slice::of(std::string(kFrame, 'x'))};
+      EXPECT_TRUE(relay_.on_frame(from, {.header = relayed(1), .payload = large}).ok());
+      most = std::max(most, relay_.held());
+    }
+  }
+  EXPECT_EQ(most, kMost / (kFrame + 256) * (kFrame + 256));
+  EXPECT_TRUE(fetch(kOne).empty()) << "the first one has what it has";
+  const auto closed = fetch(kThree);
+  ASSERT_EQ(closed.size(), 1U);
+  EXPECT_THAT(closed[0].relay_close().reason(), HasSubstr("cannot hold more"));
+}
+
 // What a correct peer never sends is a fault; what may have been under way is not.
 TEST_F(LoneRelay, Faults) {
   EXPECT_THAT(fault(relay_open(2, 2)), HasSubstr("a higher odd number"));

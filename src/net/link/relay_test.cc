@@ -172,7 +172,8 @@ TEST_F(FloodedPair, KeepsHalfOfItsReceiver) { EXPECT_GE(carried_beside(2), 36); 
 // Claim: it keeps half of that beside a node that floods another receiver.
 TEST_F(FloodedPair, KeepsHalfBesideAnother) { EXPECT_GE(carried_beside(5), 36); }
 
-// A relay that has no room ends the inner connection rather than grow; the link goes on over the next.
+// A relay that has no room ends the inner connection rather than grow; the link goes on over the next. One
+// node gets half of the room. (The other end's acknowledgements take little.)
 TEST_F(RelayTest, NoRoom) {
   Node& a = start_hidden(1);
   Node& b = start_hidden(2);
@@ -181,10 +182,18 @@ TEST_F(RelayTest, NoRoom) {
   join_all(a, b, relay);
   internet_.set_rates("m3", {.up_bytes_per_second = 1e6, .down_bytes_per_second = 125e6});
   for (const std::string& body : numbers(20)) a.send(b, Lane::kBulk, body, 1'000'000);
-  for (int i = 0; i < 200; ++i) {
-    run_for(1);
-    EXPECT_LE(relay.links->relay_held(), kRoom);
-  }
+  std::uint64_t most = 0;
+  const auto look_every = [&](double seconds, int times) {
+    for (int i = 0; i < times; ++i) {
+      run_for(seconds);
+      most = std::max(most, relay.links->relay_held());
+    }
+  };
+  look_every(0.001, 1000);  // a full inner connection ends, so what it held is there for moments only
+  look_every(1, 200);
+  constexpr std::uint64_t kFew = 200'000;
+  EXPECT_LE(most, kRoom / 2 + kFew);
+  EXPECT_GE(most, kRoom / 2 - kFew);
   EXPECT_EQ(b.bodies(Lane::kBulk), numbers(20));
   EXPECT_TRUE(a.all<LinkEnded>().empty() && b.all<LinkEnded>().empty());
 }

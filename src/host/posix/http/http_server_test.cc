@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -232,6 +233,11 @@ class Stranger {
   Stranger(const Stranger&) = delete;
   Stranger& operator=(const Stranger&) = delete;
   ~Stranger() { ::close(socket_); }
+  // Nothing is waited for any longer than so many seconds.
+  void give_up_after(time_t seconds) const {
+    const timeval most{.tv_sec = seconds, .tv_usec = 0};
+    CHECK(::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most)) == 0, errno);
+  }
   // False once the server has ended the connection.
   [[nodiscard]] bool send(std::string_view text) const {
     return ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
@@ -397,6 +403,53 @@ TEST(HttpServer, SlowHeadsHoldNobodyUp) {
                    ASSERT_TRUE(slow.back()->send("ET /page HTTP/1.1\r\nHost: x\r\n\r\n"));
                    slow.back()->await("fixed");
                  });
+}
+
+// Takes descriptors until this process gets no more, and gives all back at its end.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    CHECK(::getrlimit(RLIMIT_NOFILE, &before_) == 0, errno);
+    const rlimit few{.rlim_cur = 200, .rlim_max = before_.rlim_max};
+    CHECK(::setrlimit(RLIMIT_NOFILE, &few) == 0, errno);
+    for (int taken = 0; (taken = ::dup(STDERR_FILENO)) >= 0;) taken_.push_back(taken);
+    CHECK(!taken_.empty());
+  }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+  ~NoDescriptors() {
+    while (!taken_.empty()) give_one();
+    CHECK(::setrlimit(RLIMIT_NOFILE, &before_) == 0, errno);
+  }
+  void give_one() {
+    ::close(taken_.back());
+    taken_.pop_back();
+  }
+
+ private:
+  rlimit before_{};
+  std::vector<int> taken_;
+};
+
+// Claim: where the process has no descriptor left, a client that rests makes room for a new one at once.
+TEST(HttpServer, NoDescriptorIsLeft) {
+  serve_stranger({.head_timeout = from_seconds(600), .idle_timeout = from_seconds(600)}, [](int port) {
+    const std::string get = "GET /page HTTP/1.1\r\nHost: x\r\n\r\n";
+    std::vector<std::unique_ptr<Stranger>> resting;
+    for (int i = 0; i < 3; ++i) {
+      resting.push_back(std::make_unique<Stranger>(port));
+      resting.back()->give_up_after(10);
+      ASSERT_TRUE(resting.back()->send(get));
+      resting.back()->await("fixed");
+    }
+    NoDescriptors none;
+    none.give_one();
+    const Stranger late(port);
+    late.give_up_after(10);
+    ASSERT_TRUE(late.send(get));
+    late.await("fixed");
+    EXPECT_EQ(resting.front()->rest(), "") << "it has rested longest, and was ended";
+  });
 }
 
 // When as many requests as may be are at work, a page is answered, and a further request is refused at once.

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <string>
+#include <thread>
 
 #include "base/check.h"
 
@@ -47,6 +48,22 @@ TEST(TimedSocket, TimeIsOver) {
   EXPECT_FALSE(socket.send(std::string(100'000'000, 'x'), SocketClock::now()));
   EXPECT_EQ(socket.wait_for_more(later()), Got::kBytes);
   EXPECT_EQ(socket.ahead(), "ab");
+}
+
+// Claim: what is larger than the socket holds is sent whole, as fast as the other end reads.
+TEST(TimedSocket, WaitsForTheReader) {
+  const Pair pair;
+  std::string text;
+  while (text.size() < 4'000'000) text += std::to_string(text.size()) + ' ';
+  std::string read(text.size(), '?');
+  std::thread reader([&] {
+    CHECK(::recv(pair.ends[1], read.data(), read.size(), MSG_WAITALL) == static_cast<ssize_t>(read.size()));
+  });
+  const bool sent = TimedSocket(pair.ends[0]).send(text, later());
+  if (!sent) static_cast<void>(::shutdown(pair.ends[0], SHUT_WR));
+  reader.join();
+  EXPECT_TRUE(sent);
+  EXPECT_TRUE(read == text);
 }
 
 // Bytes that have come are kept until they are used, and the end is told once they are.
