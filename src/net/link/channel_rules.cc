@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kMostForServing = 40ULL << 20;
 constexpr std::uint64_t kMostForJoining = 16ULL << 20;
-constexpr std::uint64_t kMostBulkForJoining = 47ULL << 20;
+constexpr std::uint64_t kMostBulkForJoining = 49'960'000;  // 32 chunks and the manifest of 500 GiB
 
 Error forbidden(std::string got, std::string expected) {
   return {.kind = ErrorKind::kBadData,

@@ -102,7 +102,7 @@ TEST_F(ChannelRulesTest, Bytes) {
 
 // Claim: little waits for a joining member, more for one that serves, and whole parts for it on the bulk
 // lane. What waits for a member that reads nothing is at most 50 MB, but for those. There is room for 32
-// chunks of 1 MiB and the manifest of a file of 470 GiB.
+// chunks of 1 MiB and the manifest of the largest file, 500 GiB.
 TEST_F(ChannelRulesTest, Waiting) {
   rules_.set_serving({kRuledPeer});
   const PeerId other{NodeId(3), Incarnation(6)};
@@ -112,8 +112,9 @@ TEST_F(ChannelRulesTest, Waiting) {
   constexpr std::uint64_t kMostBecauseOfOne = 50'000'000;
   EXPECT_LT(rules_.most_queued(other, host::Lane::kBulk), kMostBecauseOfOne);
   EXPECT_LT(rules_.most_queued(kRuledPeer, host::Lane::kControl), kMostBecauseOfOne);
-  constexpr std::uint64_t kManifest = 470ULL * 1024 * 32;  // 32 bytes for each chunk
-  EXPECT_GT(rules_.most_queued(other, host::Lane::kBulk), (32ULL << 20) + kManifest);
+  constexpr std::uint64_t kManifest = 500ULL * 1024 * 32 + 1024;  // 32 bytes for each chunk, and its name
+  constexpr std::uint64_t kHeaders = 33ULL * 128;
+  EXPECT_GT(rules_.most_queued(other, host::Lane::kBulk), (32ULL << 20) + kManifest + kHeaders);
   EXPECT_EQ(ChannelRules().most_queued(other, host::Lane::kControl),
             std::numeric_limits<std::uint64_t>::max());
 }
