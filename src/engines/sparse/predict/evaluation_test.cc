@@ -79,7 +79,10 @@ TEST(Evaluation, UnknownLabelsAndMissingRanks) {
   evaluator.add(ranking({0}), Labels{0});
   EXPECT_EQ(evaluator.metrics().median_rank, std::numeric_limits<double>::infinity());
   EXPECT_NEAR(evaluator.metrics().precision[0], 100.0 / 3, 1e-9);
-  EXPECT_LT(evaluator.metrics().propensity[0], 100.0 / 3);
+  const double c = (std::log(100.0) - 1) * std::pow(2.5, 0.55);
+  const double seen = 1 + c * std::pow(4.5, -0.55);
+  const double never_seen = 1 + c * std::pow(1.5, -0.55);
+  EXPECT_NEAR(evaluator.metrics().propensity[0], 100 * seen / (seen + 2 * never_seen), 1e-9);
 }
 
 // Metrics without samples are 0 and never NaN. Tiny training sets have equal propensities.
@@ -149,6 +152,25 @@ struct Slow {
     }
     return 100 * got / best;
   }
+  // From 1; infinite where the list has no true label.
+  [[nodiscard]] double best_rank(std::size_t s) const {
+    for (std::size_t rank = 0; rank < ranked[s].size(); ++rank) {
+      if (hit(s, rank)) return static_cast<double>(rank + 1);
+    }
+    return std::numeric_limits<double>::infinity();
+  }
+  [[nodiscard]] double reciprocal_rank(double most) const {
+    return mean([&](std::size_t s) { return best_rank(s) <= most ? 1 / best_rank(s) : 0.0; });
+  }
+  [[nodiscard]] double hit_rate(double most) const {
+    return mean([&](std::size_t s) { return best_rank(s) <= most ? 1.0 : 0.0; });
+  }
+  [[nodiscard]] double median_rank() const {
+    std::vector<double> all;
+    for (std::size_t s = 0; s < truth.size(); ++s) all.push_back(best_rank(s));
+    std::sort(all.begin(), all.end());
+    return (all[(all.size() - 1) / 2] + all[all.size() / 2]) / 2;
+  }
 };
 
 // Random rankings and truths: equal to the slow model for every metric.
@@ -161,7 +183,7 @@ TEST(Evaluation, MatchesTheDefinitions) {
     for (std::uint32_t l = 0; l < kLabelCount; ++l)
       slow.counts.push_back(static_cast<std::uint32_t>(rng.below(30)));
     Evaluator evaluator(slow.counts, 500);
-    for (int s = 0; s < 25; ++s) {
+    for (std::uint64_t s = 0; s < 24 + seed % 2; ++s) {
       Labels order(kLabelCount);
       for (std::uint32_t l = 0; l < kLabelCount; ++l) order[l] = l;
       for (std::size_t l = kLabelCount - 1; l > 0; --l) std::swap(order[l], order[rng.below(l + 1)]);
@@ -181,6 +203,10 @@ TEST(Evaluation, MatchesTheDefinitions) {
     }
     EXPECT_NEAR(m.at("recall@10"), slow.recall(10), 1e-9);
     EXPECT_NEAR(m.at("recall@20"), slow.recall(20), 1e-9);
+    EXPECT_NEAR(m.at("MRR@20"), slow.reciprocal_rank(20), 1e-9);
+    EXPECT_NEAR(m.at("hit@1"), slow.hit_rate(1), 1e-9);
+    EXPECT_NEAR(m.at("hit@10"), slow.hit_rate(10), 1e-9);
+    EXPECT_DOUBLE_EQ(m.at("median_rank"), slow.median_rank());
   }
 }
 

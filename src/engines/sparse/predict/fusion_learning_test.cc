@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/rng.h"
 #include "engines/sparse/model/test_random_model.h"
+#include "engines/sparse/predict/predictor.h"
 #include "host/sim/compute.h"
 #include "learn/data/in_memory_dataset.h"
 
@@ -77,11 +80,7 @@ TEST(FitFusionWeights, FindsTheWeightsThatDrewTheLabels) {
   }
 }
 
-// Any small change at the minimum makes it worse, by more than rounding. The reported losses are the
-// formula's.
-TEST(FitFusionWeights, EndsInTheMinimum) {
-  const FusionExamples examples = drawn_by(kTruth, 300, 2);
-  const FittedFusion fitted = fit_fusion_weights(examples, kDefaultFusionWeights);
+void expect_minimum(const FusionExamples& examples, const FittedFusion& fitted) {
   EXPECT_NEAR(fitted.loss, loss_of(examples, fitted.weights), 1e-5);
   EXPECT_NEAR(fitted.loss_before, loss_of(examples, kDefaultFusionWeights), 1e-5);
   for (std::size_t t = 0; t < kFusionTerms; ++t) {
@@ -91,6 +90,27 @@ TEST(FitFusionWeights, EndsInTheMinimum) {
       EXPECT_GT(loss_of(examples, other), fitted.loss) << kFusionTermNames[t] << " " << change;
     }
   }
+}
+
+// Any small change at the minimum makes it worse, by more than rounding. The reported losses are the
+// formula's.
+TEST(FitFusionWeights, EndsInTheMinimum) {
+  const FusionExamples examples = drawn_by(kTruth, 300, 2);
+  expect_minimum(examples, fit_fusion_weights(examples, kDefaultFusionWeights));
+}
+
+// Claim: the correct labels of a record share its weight, however many they are. A record without one counts
+// nothing.
+TEST(FitFusionWeights, EndsInTheMinimumWithSeveralCorrectLabels) {
+  FusionExamples examples = drawn_by(kTruth, 400, 3);
+  for (std::size_t r = 0; r < 400; ++r) {
+    const auto correct = std::span(examples.correct).subspan(examples.begin[r], 20);
+    for (std::size_t more = 0; more < r % 4; ++more) correct[(r + 7 * more) % 20] = 1;
+    if (r % 5 == 4) std::ranges::fill(correct, std::uint8_t{0});
+  }
+  const FittedFusion fitted = fit_fusion_weights(examples, kDefaultFusionWeights);
+  EXPECT_EQ(fitted.records, 320U);
+  expect_minimum(examples, fitted);
 }
 
 // Scores that separate the labels perfectly have no finite minimum: the ridge holds them.
@@ -124,6 +144,30 @@ TEST(FitFusionWeights, NothingToLearnFromKeepsThePrior) {
   EXPECT_EQ(fitted.weights, kDefaultFusionWeights);
 }
 
+// The terms of each held-out record and which of them are correct, as a predictor tells them that is asked
+// for this record alone.
+FusionExamples asked_one_by_one(const Model& model, const data::Dataset& dataset,
+                                const data::HoldOut& hold_out) {
+  host::SimCompute compute({});
+  const auto predictor = Predictor::create(model, testing::best_kernels(), compute, default_options(model));
+  EXPECT_TRUE(predictor.ok());
+  FusionExamples examples;
+  PredictionBlock block;
+  block.with_terms = true;
+  for (std::uint64_t i = 0; i < hold_out.held(); ++i) {
+    const data::Record record = dataset.record(hold_out.held_record(i));
+    const std::vector<std::uint32_t> begin = {0, static_cast<std::uint32_t>(record.features.index.size())};
+    const data::SparseRows query{begin, record.features.index, record.features.value};
+    EXPECT_TRUE((*predictor)->predict(query, dataset.labels(), block).ok());
+    for (std::size_t c = 0; c < block.count[0]; ++c) {
+      examples.terms.push_back(block.terms[c]);
+      examples.correct.push_back(std::ranges::count(record.labels, block.entries[c].id) > 0 ? 1 : 0);
+    }
+    examples.begin.push_back(examples.terms.size());
+  }
+  return examples;
+}
+
 // The whole path gives the same result as the predictor's own terms, for any number of workers.
 TEST(LearnFusionWeights, LearnsFromHeldOutRecords) {
   const Model model =
@@ -148,6 +192,8 @@ TEST(LearnFusionWeights, LearnsFromHeldOutRecords) {
   }
   EXPECT_EQ(learnt[0], learnt[1]);
   EXPECT_NE(learnt[0], kDefaultFusionWeights);
+  const FusionExamples own = asked_one_by_one(model, dataset, hold_out);
+  EXPECT_EQ(learnt[0], fit_fusion_weights(own, model.fusion.weights).weights);
 }
 
 // Claim: the weights that judge a half do not know the labels of its records.

@@ -151,5 +151,64 @@ TEST(Fusion, NoNumberComesLast) {
   for (std::size_t i = 0; i < kLabels; ++i) EXPECT_EQ(std::isnan(centroids[out[i].id]), i >= 43) << i;
 }
 
+// Claim: a share is that of the softmax over all candidates. The net alone has its usual number of them,
+// however long the list is and however few labels are asked for.
+TEST(Fusion, SharesAreOfTheSoftmaxOverTheCandidates) {
+  Fusion alone({.candidates = 3}, kNetAlone, {});
+  const std::vector<Scored> longer = {{4, 2.0F}, {7, 1.0F}, {2, 0.5F}, {9, 0.25F}, {1, -3.0F}};
+  const double usual = 1 + std::exp(-1.0) + std::exp(-1.5);
+  for (const std::size_t listed : {3U, 5U}) {
+    for (const std::size_t top_k : {1U, 5U}) {
+      std::vector<Scored> out(top_k);
+      const std::size_t count = alone.rank({.net = std::span(longer).first(listed)}, top_k, out);
+      ASSERT_EQ(count, std::min(listed, top_k));
+      for (std::size_t i = 0; i < count; ++i) {
+        const double score = static_cast<double>(longer[i].score) - 2;
+        EXPECT_NEAR(alone.share(out[i].score), std::exp(score) / usual, 1e-6) << listed << " " << top_k;
+      }
+    }
+  }
+  const ToldTerms told({1.0F, -1.0F, 0.5F, 0.0F});
+  Fusion all({.candidates = 3, .weights = only(FusionTerm::kNet, 0.5F, FusionTerm::kCentroid, 2)},
+             PredictParts(), {});
+  const std::vector<Scored> net = {{2, 4.0F}, {0, 2.0F}, {1, 0.0F}, {3, 0.0F}};
+  std::vector<Scored> out(2);
+  ASSERT_EQ(all.rank({.net = net, .answers = &told}, 2, out), 2U);
+  // The labels 0, 1, 2 and 3 have these scores.
+  const double sum = std::exp(1.0) + std::exp(-4.0) + std::exp(1.0) + std::exp(-2.0);
+  for (const Scored& one : out) EXPECT_NEAR(all.share(one.score), std::exp(1.0) / sum, 1e-6);
+}
+
+// Claim: all views together have a calibration of their own, and so has the net alone. No other views have
+// one.
+TEST(Fusion, EachHasItsOwnCalibration) {
+  const Calibration whole{.log = 1, .rest = 1, .offset = 1};
+  const Calibration of_net{.log = 0.5F, .rest = 2, .offset = -1};
+  const ToldTerms told({0.25F, 0.5F});
+  const std::vector<Scored> net = {{0, 3.0F}, {1, 2.0F}};
+  for (const bool has_whole : {true, false}) {
+    for (const bool has_net : {true, false}) {
+      FusionOptions options;
+      if (has_whole) options.calibration = whole;
+      if (has_net) options.net_calibration = of_net;
+      const auto probability = [&](const PredictParts& parts, const Calibration& calibration) {
+        Fusion fusion(options, parts, {});
+        std::vector<Scored> out(1);
+        EXPECT_EQ(fusion.rank({.net = net, .answers = &told}, 1, out), 1U);
+        const float share = fusion.share(out[0].score);
+        EXPECT_TRUE(share > 0.5F && share < 0.9F) << share;
+        const auto found = fusion.probability(out[0].score);
+        if (found) {
+          EXPECT_EQ(*found, calibration.probability(share));
+        }
+        return found.has_value();
+      };
+      EXPECT_EQ(probability(PredictParts(), whole), has_whole);
+      EXPECT_EQ(probability(kNetAlone, of_net), has_net);
+      EXPECT_FALSE(probability(kNetAndInput, whole));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gossamer::sparse_engine

@@ -86,6 +86,29 @@ TEST(LocalScaling, RadiiAreTheSimilarityOfTheFifthNeighbour) {
   }
 }
 
+// Claim: the sample of many rows is spread evenly over all of them. A row of the sample is not its own
+// neighbour.
+TEST(LocalScaling, TheSampleIsSpreadEvenly) {
+  constexpr std::size_t kRows = 2 * kLocalSample + 1000;
+  const Instances all = some_rows(kRows);
+  host::SimCompute compute({.workers = 2});
+  const LocalRadii radii = local_radii(all, kFeatures, best_kernels(), compute);
+  const auto sampled = [](std::size_t i) { return i * kRows / kLocalSample; };
+  for (const std::size_t r : {0U, 1U, 2U, 3U, 4U, 4500U, 4501U, 8996U, 8997U, 8998U, 8999U}) {
+    std::size_t self = 0;
+    while (self < kLocalSample && sampled(self) != r) ++self;
+    const double input = slow_radius(kLocalSample, self, [&](std::size_t i) {
+      const auto vector = dense(all, sampled(i));
+      const double length = std::sqrt(dot(vector, vector));
+      return length > 0 ? dot(dense(all, r), vector) / length : 0;
+    });
+    const double by_hidden = slow_radius(
+        kLocalSample, self, [&](std::size_t i) { return dot(hidden(all, r), hidden(all, sampled(i))); });
+    EXPECT_NEAR(static_cast<double>(radii.input[r]), input, 1e-5) << r;
+    EXPECT_NEAR(static_cast<double>(radii.hidden[r]), by_hidden, 1e-5) << r;
+  }
+}
+
 // Only a sample is asked, and the answer does not depend on the workers.
 TEST(LocalScaling, LargeSetsAskASampleAndAllWorkersAgree) {
   const Instances all = some_rows(3 * kLocalSample + 17);

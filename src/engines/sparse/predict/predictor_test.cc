@@ -229,11 +229,16 @@ PredictionBlock predict(const Model& model, const PredictOptions& options, const
   return out;
 }
 
-// Every combination of parts that can predict, with and without the mixed vote.
+// Every combination of parts that can predict, with and without the mixed vote. Each vote has its own power.
 std::vector<PredictOptions> all_options() {
   std::vector<PredictOptions> all;
   for (int bits = 0; bits < 16; ++bits) {
-    PredictOptions options{.fusion = {.candidates = 15, .neighbours = 10},
+    PredictOptions options{.fusion = {.candidates = 15,
+                                      .neighbours = 10,
+                                      .input_vote_power = 3,
+                                      .sharp_vote_power = 7,
+                                      .hidden_vote_power = 5,
+                                      .mixed_vote_power = 6},
                            .parts = {.net = (bits & 1) != 0,
                                      .input_neighbours = (bits & 2) != 0,
                                      .hidden_neighbours = (bits & 4) != 0,
@@ -248,7 +253,8 @@ std::vector<PredictOptions> all_options() {
 }
 
 // Labels and scores equal those of the formulas, with any parts and hidden layers of any width. The i-th best
-// score is the slow model's i-th best, and each label's score is its own.
+// score is the slow model's i-th best, and each label's score is its own. So is its share of the softmax over
+// all candidates.
 TEST(Predictor, MatchesTheFormulas) {
   std::uint64_t seed = 0;
   for (const std::uint32_t hidden : {16U, 32U, 48U, 96U, 128U, 1024U}) {
@@ -273,6 +279,8 @@ TEST(Predictor, MatchesTheFormulas) {
         sorted.reserve(expected.size());
         for (const auto& [label, score] : expected) sorted.push_back(-score);
         std::sort(sorted.begin(), sorted.end());
+        double partition = 0;
+        for (const double score : sorted) partition += std::exp(sorted.front() - score);
         ASSERT_EQ(block.count[q], std::min<std::size_t>(7, expected.size())) << q;
         for (std::size_t i = 0; i < block.count[q]; ++i) {
           const Scored& entry = block.row(q)[i];
@@ -281,24 +289,34 @@ TEST(Predictor, MatchesTheFormulas) {
           ASSERT_NEAR(score, -sorted[i], tolerance) << q << " rank " << i;
           ASSERT_TRUE(expected.contains(entry.id));
           ASSERT_NEAR(score, expected.at(entry.id), tolerance) << q << " label " << entry.id;
+          const double share = std::exp(sorted.front() + expected.at(entry.id)) / partition;
+          ASSERT_NEAR(static_cast<double>(block.share[q * 7 + i]), share, 0.01) << q << " rank " << i;
         }
       }
     }
   }
 }
 
-// The answer to a query is the same, bit for bit, for any number of workers and in a block of any size.
+// The answer to a query is the same, bit for bit, for any number of workers and in a block of any size. It
+// has the probabilities with it.
 TEST(Predictor, AnswersDependOnTheQueryAlone) {
   const Model model = random_model({.labels = 500, .rows = 700, .seed = 3});
   Rng rng(9, Purpose::kTest, 1);
   const OwnedRows queries = random_rows(rng, 50, 300);
   PredictOptions options;
+  options.fusion.calibration = Calibration{.log = 1, .rest = 0.5F, .offset = 0.25F};
   const PredictionBlock all = predict(model, options, queries.view(), 10);
+  EXPECT_NE(all.probability[0], all.probability[10]);
   for (const int workers : {2, 3, 5}) {
     const PredictionBlock other = predict(model, options, queries.view(), 10, workers);
     EXPECT_EQ(all.entries, other.entries) << workers;
     EXPECT_EQ(all.count, other.count) << workers;
+    EXPECT_EQ(all.share, other.share) << workers;
+    EXPECT_EQ(all.probability, other.probability) << workers;
   }
+  const auto chances = [](const std::vector<float>& of_block, std::size_t q) {
+    return std::span(of_block).subspan(q * 10, 10);
+  };
   host::SimCompute compute({.workers = 2});
   const auto predictor = Predictor::create(model, best_kernels(), compute, options);
   PredictionBlock out;
@@ -313,6 +331,8 @@ TEST(Predictor, AnswersDependOnTheQueryAlone) {
       for (std::size_t q = 0; q < size; ++q) {
         ASSERT_TRUE(std::ranges::equal(out.row(q), all.row(first + q)))
             << "query " << q << " of " << size << " from " << first;
+        ASSERT_TRUE(std::ranges::equal(chances(out.share, q), chances(all.share, first + q)));
+        ASSERT_TRUE(std::ranges::equal(chances(out.probability, q), chances(all.probability, first + q)));
       }
     }
   }
