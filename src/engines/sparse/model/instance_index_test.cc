@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "base/rng.h"
@@ -195,6 +197,30 @@ TEST(InstanceIndex, CentroidCosines) {
       }
     }
   }
+}
+
+// Claim: a cosine that is not finite, or beyond 2^20, counts nothing in the sum of its label. Others count
+// whole units of 2^-33.
+TEST(InstanceIndex, SumsLeaveOutWhatIsNoCosine) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> told = {0.5F, nan, infinity, -infinity, -2e6F, 1048576.0F, -0.25F};
+  Instances instances;
+  instances.feature_begin = {0};
+  instances.label_begin = {0};
+  for (std::size_t r = 0; r < told.size(); ++r) {
+    instances.feature.push_back(0);
+    instances.value.push_back(1);
+    instances.label.push_back(0);
+    instances.feature_begin.push_back(static_cast<std::uint32_t>(r + 1));
+    instances.label_begin.push_back(static_cast<std::uint32_t>(r + 1));
+  }
+  host::SimCompute compute({});
+  const InstanceIndex index(instances, {.features = 1, .labels = 1}, best_kernels(), compute);
+  std::vector<float> cosines(index.padded_rows(), 0);
+  std::copy(told.begin(), told.end(), cosines.begin());
+  constexpr std::int64_t kOne = std::int64_t{1} << 33;
+  EXPECT_EQ(index.centroid_sum(0, cosines), kOne / 2 + (kOne << 20) - kOne / 4);
 }
 
 }  // namespace
