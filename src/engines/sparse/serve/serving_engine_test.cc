@@ -24,11 +24,15 @@ namespace {
 using testing::Served;
 using testing::ServedFleet;
 
-// Claim: any number of nodes finds what one process finds, to the bit, with dense layers and without. Any
-// number of labels may be wanted. If there are too few shards, a member without a part does no harm.
+// Claim: any number of nodes finds what one process finds, to the bit, with dense layers and without. It does
+// not matter what the activation is: all other tests have relu. Any number of labels may be wanted. If there
+// are too few shards, a member without a part does no harm.
 TEST(ServingEngine, AnswersAsOneProcess) {
-  for (const std::vector<std::size_t>& dense : {std::vector<std::size_t>{}, {64, 32}}) {
-    Served served({.features = 60, .labels = 77, .hidden = 48, .dense = dense});
+  const std::pair<std::vector<std::size_t>, kernels::Activation> networks[] = {
+      {{}, kernels::Activation::kIdentity}, {{64, 32}, kernels::Activation::kTanh}};
+  for (const auto& [dense, activation] : networks) {
+    Served served({.features = 60, .labels = 77, .hidden = 48, .dense = dense}, PartInstances::kNone,
+                  [used = activation](Model& model) { model.activation = used; });
     Rng rng(4, Purpose::kTest);
     const testing::OwnedRows queries = testing::random_rows(rng, 60, 20);
     for (const std::size_t members : {1U, 2U, 3U, 5U, 12U}) {
@@ -42,6 +46,25 @@ TEST(ServingEngine, AnswersAsOneProcess) {
       }
     }
   }
+}
+
+// Claim: a member counts the questions that it has answered, the queries in them, and the parts that it has
+// read.
+TEST(ServingEngine, CountsWhatItAnswers) {
+  Served served({.features = 60, .labels = 77, .hidden = 48});
+  Rng rng(4, Purpose::kTest);
+  const testing::OwnedRows queries = testing::random_rows(rng, 60, 20);
+  ServedFleet fleet(served, 1);
+  std::vector<std::uint64_t> counts[2];
+  for (std::vector<std::uint64_t>& counted : counts) {
+    fleet.ask(queries.view(), 10);
+    ASSERT_TRUE(fleet.answer(60'000)) << fleet->log();
+    for (const CounterSample& one : fleet->member("m1").engine().counters()) counted.push_back(one.value);
+  }
+  // Parts, rounds and queries. An answer takes a round for the hidden layer and one for the lists.
+  ASSERT_EQ(counts[0].size(), 3U);
+  EXPECT_GE(counts[0][0], 1U);
+  EXPECT_EQ(counts[1], (std::vector<std::uint64_t>{counts[0][0], counts[0][1] + 2, counts[0][2] + 40}));
 }
 
 // Claim: members that are killed, leave or join, during a query or between two, change no answer. Each query
@@ -344,6 +367,21 @@ TEST_F(OneMember, ComputesNothingItself) {
   const auto answer = queries_.take_answer();
   ASSERT_TRUE(answer && answer->ok());
   EXPECT_EQ((*answer)->net[0], list);
+}
+
+// Claim: a member may answer with as many bytes as its question asks for, and with little more.
+TEST_F(OneMember, MayAnswerWhatItIsAskedFor) {
+  say(peer_, ready(Epoch(4), part_));
+  ask();
+  for (const std::size_t asked_for : {16 * sizeof(float), 3 * sizeof(Scored)}) {
+    testing::do_work(queries_);
+    const auto out = queries_.take_out();
+    ASSERT_EQ(out.size(), 1U);
+    const net::Message answer = answer_to(out.front().message, std::vector<std::byte>(asked_for));
+    EXPECT_GE(out.front().most_answer_bytes, answer.body.size() + asked_for);
+    EXPECT_LE(out.front().most_answer_bytes, 256 + asked_for);
+    say(peer_, answer);
+  }
 }
 
 // Claim: a member that claims another part than the layout gives to it, or an epoch that is to come, breaks a
