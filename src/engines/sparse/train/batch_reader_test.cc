@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "host/sim/compute.h"
@@ -55,6 +56,36 @@ TEST(BatchReader, CrossesEpochs) {
   const data::Batch batch = reader.read_step(plan, {.step = StepNumber{1}, .batch = 4});
   ASSERT_EQ(batch.size(), 4U);
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(batch.labels.row(i)[0], plan.record(SampleId{4 + i}).value);
+}
+
+// Claim: the values of a sample are weighted as its record's are. What dropout keeps is weighted, too.
+TEST(BatchReader, ValuesAreWeighted) {
+  data::InMemoryDataset set({.features = 6, .labels = 20});
+  for (std::uint32_t i = 0; i < 20; ++i)
+    set.add({i % 3, 3 + i % 2, 5}, {static_cast<float>(1 + i), 2, 0.5F}, {i});
+  const text::FeatureWeighting weighting{
+      .counts = text::CountScale::kLog, .l2 = true, .idf = {0.5F, 1, 1.5F, 2, 2.5F, 3}};
+  const data::SamplingPlan plan(1, set.size());
+  host::SimCompute compute({.workers = 3});
+  BatchReader reader(set, weighting, compute);
+  for (const double dropout : {0.0, 0.5}) {
+    const data::Batch batch =
+        reader.read_step(plan, {.step = StepNumber{0}, .batch = 20, .dropout = dropout, .seed = 1});
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < 20; ++i) {
+      const data::SparseRow got = batch.features.row(i);
+      const data::Record record = set.record(RecordIndex{batch.labels.row(i)[0]});
+      ASSERT_TRUE(std::ranges::equal(got.index, record.features.index));
+      std::vector<float> want(3);
+      weighting.apply(record.features, want);
+      for (std::size_t f = 0; f < 3; ++f) {
+        if (dropout > 0 && got.value[f] == 0) continue;
+        ++kept;
+        EXPECT_FLOAT_EQ(got.value[f], dropout > 0 ? 2 * want[f] : want[f]) << i << " " << f;
+      }
+    }
+    EXPECT_TRUE(dropout > 0 ? kept > 10 && kept < 50 : kept == 60) << kept;
+  }
 }
 
 // Dropout hides about its fraction of features and keeps the expectation. The mask is the same for the same

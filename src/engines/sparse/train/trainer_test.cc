@@ -6,126 +6,28 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "engines/sparse/train/batch_reader.h"
-#include "host/sim/clock.h"
-#include "host/sim/compute.h"
+#include "engines/sparse/train/test_training_run.h"
 #include "host/sim/disk.h"
-#include "learn/data/in_memory_dataset.h"
+#include "tensors/checkpoint.h"
 
 namespace gossamer::sparse_engine {
 namespace {
 
 using host::SimDisk;
-using testing::Contains;
-using testing::HasSubstr;
-
-constexpr char kDirectory[] = "run/checkpoints";
-
-// Records whose labels follow from their features, so that there is something to learn. Label l goes with the
-// features 3l, 3l+1 and 3l+2, beside one of noise.
-std::unique_ptr<data::InMemoryDataset> learnable(std::uint32_t labels, std::size_t records) {
-  const std::uint32_t features = 3 * labels + 10;
-  auto set = std::make_unique<data::InMemoryDataset>(
-      data::InMemoryDataset::Shape{.features = features, .labels = labels});
-  Rng rng(5, Purpose::kTest);
-  for (std::size_t i = 0; i < records; ++i) {
-    const auto label = static_cast<std::uint32_t>(rng.below(labels));
-    const auto noise = 3 * labels + static_cast<std::uint32_t>(rng.below(10));
-    set->add({3 * label, 3 * label + 1 + static_cast<std::uint32_t>(rng.below(2)), noise}, {1, 2, 1},
-             {label});
-  }
-  return set;
-}
-
-TrainConfig tiny_config() {
-  TrainConfig config;
-  config.model.hidden = 16;
-  config.train.batch = 16;
-  config.train.steps = 12;
-  config.train.warmup_steps = 3;
-  config.checkpoint.every_steps = 4;
-  config.checkpoint.every_minutes = 0;
-  return config;
-}
-
-// The objects of a test run, made anew so that runs share nothing but the disk.
-struct TestRun {
-  explicit TestRun(int workers = 2, TrainConfig c = tiny_config(), std::size_t records = 100,
-                   std::uint32_t labels = 8)
-      : config(std::move(c)), dataset(learnable(labels, records)), compute({.workers = workers, .seed = 3}) {
-    weighting.l2 = true;
-    recipe = *derive_recipe(config, shape_of(*dataset));
-  }
-
-  // The run stops if `on_step(steps_done)` returns true.
-  Result<TrainOutcome> train(host::Disk& disk, FunctionRef<bool(std::uint64_t)> on_step) {
-    std::uint64_t done = 0;
-    const auto watch = [&](const engine::TrainProgress& progress) {
-      done = progress.steps_done;
-      losses.push_back(progress.loss);
-    };
-    const auto stop = [&] { return on_step(done); };
-    const auto note = [&](std::string_view event, EventFields) { events.emplace_back(event); };
-    const sparse::LabelCounts labels = sparse::count_labels(*dataset);
-    RecordSteps steps(
-        BatchReader(*dataset, weighting, compute), dataset->size(),
-        {.seed = config.seed, .batch = config.train.batch, .dropout = config.train.input_dropout});
-    return sparse_engine::train({.disk = disk,
-                                 .compute = compute,
-                                 .clock = clock,
-                                 .kernels = kernels::kernels_for(kernels::best_isa()),
-                                 .schema = *dataset,
-                                 .labels = labels,
-                                 .steps = steps,
-                                 .config = config,
-                                 .recipe = recipe,
-                                 .run_id = "test",
-                                 .checkpoint_directory = kDirectory,
-                                 .load_seconds = load_seconds,
-                                 .shards = shards},
-                                {.on_step = watch, .stop_requested = stop, .events = note});
-  }
-  Result<TrainOutcome> train_to_end(host::Disk& disk) {
-    return train(disk, [](std::uint64_t) { return false; });
-  }
-
-  TrainConfig config;
-  std::unique_ptr<data::InMemoryDataset> dataset;
-  host::SimCompute compute;
-  host::SimClock clock;
-  text::FeatureWeighting weighting;
-  Recipe recipe;
-  double load_seconds = 0;
-  std::size_t shards = 1;
-  std::vector<double> losses;
-  std::vector<std::string> events;
-};
-
-std::unique_ptr<SimDisk> fresh_disk() {
-  auto disk = std::make_unique<SimDisk>();
-  EXPECT_TRUE(disk->make_directories(kDirectory).ok());
-  EXPECT_TRUE(disk->sync_directory("run").ok());
-  EXPECT_TRUE(disk->sync_directory("/").ok());
-  return disk;
-}
-
-std::vector<float> weights_of(const Result<TrainOutcome>& outcome) {
-  EXPECT_TRUE(outcome.ok()) << outcome.error().message();
-  EXPECT_TRUE(outcome->network.has_value());
-  const sparse::Network& network = *outcome->network;
-  std::vector<float> all(network.embedding.all_weights().begin(), network.embedding.all_weights().end());
-  all.insert(all.end(), network.output.all_weights().begin(), network.output.all_weights().end());
-  all.insert(all.end(), network.bias.span().begin(), network.bias.span().end());
-  for (const sparse::DenseLayer& layer : network.dense) {
-    all.insert(all.end(), layer.weights.all_weights().begin(), layer.weights.all_weights().end());
-    all.insert(all.end(), layer.bias.span().begin(), layer.bias.span().end());
-  }
-  return all;
-}
+using ::testing::Contains;
+using testing::fresh_disk;
+using ::testing::HasSubstr;
+using testing::kDirectory;
+using ::testing::Not;
+using testing::TestRun;
+using testing::tiny_config;
+using testing::weights_of;
 
 std::vector<float> reference_weights(int workers = 2) {
   auto disk = fresh_disk();
@@ -395,7 +297,71 @@ TEST(Trainer, SavesByTime) {
                           return false;
                         })
                   .ok());
-  EXPECT_EQ(std::count(run.events.begin(), run.events.end(), "checkpoint_written"), 3);
+  EXPECT_EQ(run.saved, (std::vector<std::uint64_t>{5, 10, 12}));
+}
+
+// Claim: as many checkpoints stay as the key says, the newest ones.
+TEST(Trainer, KeepsTheNewestCheckpoints) {
+  for (const std::uint32_t keep : {1U, 3U}) {
+    TrainConfig config = tiny_config();
+    config.checkpoint.every_steps = 2;
+    config.checkpoint.keep = keep;
+    auto disk = fresh_disk();
+    ASSERT_TRUE(TestRun(2, config).train_to_end(*disk).ok());
+    std::vector<std::string> newest;
+    for (std::uint64_t step = 14 - 2 * keep; step <= 12; step += 2)
+      newest.push_back(tensors::checkpoint_name(StepNumber{step}));
+    EXPECT_THAT(*disk->list(kDirectory), ::testing::UnorderedElementsAreArray(newest));
+  }
+}
+
+// Claim: checkpoints have the size that was told before the run, to a few kB of headers. Further hidden
+// layers and hash tables count.
+TEST(Trainer, CheckpointsHaveTheSizeThatWasTold) {
+  constexpr std::uint64_t kHeaders = std::uint64_t{16} << 10;
+  for (const bool tables : {false, true}) {
+    TrainConfig config = tiny_config();
+    config.model.hidden = 64;
+    config.model.dense = {96, 64};
+    if (tables) {
+      config.train.hard_negatives = 8;
+      config.train.hard_after = 0.2;
+      config.lsh.queries = 4;
+    }
+    TestRun run(2, config, 100, 600);
+    auto disk = fresh_disk();
+    ASSERT_TRUE(run.train_to_end(*disk).ok());
+    const DiskNeeded needed = disk_needed(config, run.recipe, *run.dataset);
+    for (const auto& [step, told] :
+         {std::pair(StepNumber{8}, needed.checkpoint), {StepNumber{12}, needed.last_checkpoint}}) {
+      const auto size = disk->file_size(std::string(kDirectory) + "/" + tensors::checkpoint_name(step));
+      ASSERT_TRUE(size.ok());
+      EXPECT_LE(*size, told) << step.value << " " << tables;
+      EXPECT_GE(*size + kHeaders, told) << step.value << " " << tables;
+    }
+  }
+}
+
+// Claim: progress tells after each step how far the run is, and the learning rate of the step. A resumed run
+// goes on counting.
+TEST(Trainer, TellsItsProgress) {
+  auto disk = fresh_disk();
+  TestRun first;
+  ASSERT_TRUE(first.train(*disk, [](std::uint64_t done) { return done == 5; }).ok());
+  TestRun second;
+  ASSERT_TRUE(second.train_to_end(*disk).ok());
+  std::vector<engine::TrainProgress> told = first.told;
+  told.insert(told.end(), second.told.begin(), second.told.end());
+  ASSERT_EQ(told.size(), 12U);
+  const sparse::Schedule schedule = schedule_of(tiny_config(), first.recipe);
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    EXPECT_EQ(told[i].steps_done, i + 1);
+    EXPECT_EQ(told[i].steps_total, 12U);
+    EXPECT_EQ(told[i].samples_done, 16 * (i + 1));
+    EXPECT_DOUBLE_EQ(told[i].epoch, static_cast<double>(16 * (i + 1)) / 100);
+    EXPECT_EQ(told[i].learning_rate, static_cast<double>(schedule.learning_rate(StepNumber{i})));
+    EXPECT_TRUE(told[i].active_rows >= 1U && told[i].active_rows <= 8U) << i;
+  }
 }
 
 // Work after the last step may be repeated without a step: the network and the loss are the run's.
@@ -457,13 +423,16 @@ TEST(Trainer, ResumedLossAndCostAreTheWholeRuns) {
   }
 }
 
-// Resuming with another number of workers is allowed and says so.
+// Resuming with another number of workers is allowed and says so. The same number says nothing.
 TEST(Trainer, ResumeWithOtherWorkersSaysSo) {
-  auto disk = fresh_disk();
-  ASSERT_TRUE(TestRun(2).train(*disk, [](std::uint64_t done) { return done == 5; }).ok());
-  TestRun resumed(3);
-  ASSERT_TRUE(resumed.train_to_end(*disk).ok());
-  EXPECT_THAT(resumed.events, Contains("workers_changed"));
+  for (const int workers : {2, 3}) {
+    auto disk = fresh_disk();
+    ASSERT_TRUE(TestRun(2).train(*disk, [](std::uint64_t done) { return done == 5; }).ok());
+    TestRun resumed(workers);
+    ASSERT_TRUE(resumed.train_to_end(*disk).ok());
+    EXPECT_THAT(resumed.events, Contains("resumed"));
+    EXPECT_THAT(resumed.events, Contains("workers_changed").Times(workers == 2 ? 0U : 1U));
+  }
 }
 
 // Claim: a run ends with the first weight or loss that is no number. Such weights reach neither a checkpoint
@@ -487,7 +456,7 @@ TEST(Trainer, EndsWhereItDiverges) {
     EXPECT_EQ(done.error().where, one.where);
     EXPECT_THAT(done.error().got, HasSubstr(one.got));
     EXPECT_EQ(run.losses.size(), 1U);
-    EXPECT_THAT(run.events, testing::Not(Contains("checkpoint_written")));
+    EXPECT_THAT(run.events, Not(Contains("checkpoint_written")));
   }
 }
 
