@@ -180,6 +180,11 @@ TEST(Config, ValidatesAcrossKeys) {
   config.optimizer.beta1 = 0.999;
   config.optimizer.beta2 = 0.99;
   EXPECT_FALSE(validate(config).ok());
+  config.optimizer.beta1 = 0.9375;
+  config.optimizer.beta2 = 0.875;
+  EXPECT_FALSE(validate(config).ok()) << "the square of beta1 is 0.8789";
+  config.optimizer.beta2 = 0.890625;
+  EXPECT_TRUE(validate(config).ok());
   config = {};
   config.train.sampled = 1;
   EXPECT_FALSE(validate(config).ok());
@@ -200,6 +205,26 @@ TEST(Config, ValidatesAcrossKeys) {
   config.lsh.queries = config.train.batch;
   config.loss.logq = sparse::LogQ::kNone;
   EXPECT_TRUE(validate(config).ok());
+}
+
+// Claim: what windows of a text cannot do is refused by the name of its key. Other formats can do it.
+TEST(Config, RefusesWhatWindowsCannot) {
+  TrainConfig text;
+  text.data.format = data::RecordFormat::kText;
+  text.predict.instances = false;
+  EXPECT_TRUE(validate(text).ok());
+  for (const char* key : {"predict.instances", "predict.held_out", "train.input_dropout"}) {
+    TrainConfig config = text;
+    if (key == std::string("predict.instances")) config.predict.instances = true;
+    if (key == std::string("predict.held_out")) config.predict.held_out = 5;
+    if (key == std::string("train.input_dropout")) config.train.input_dropout = 0.5;
+    const Result<void> refused = validate(config);
+    ASSERT_FALSE(refused.ok()) << key;
+    EXPECT_EQ(refused.error().where, key);
+    EXPECT_EQ(refused.error().kind, ErrorKind::kUsage);
+    config.data.format = data::RecordFormat::kJsonlText;
+    EXPECT_TRUE(validate(config).ok()) << key;
+  }
 }
 
 // The text of a run.toml reads back to an equal config, for defaults and for values that need quoting.

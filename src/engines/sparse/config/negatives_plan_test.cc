@@ -4,6 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include "learn/lsh/bucket_block.h"
 #include "learn/lsh/tables.h"
 
 namespace gossamer::sparse_engine {
@@ -41,6 +46,32 @@ TEST(PlanTables, TakesAtMostAQuarterOfTheWeights) {
   }
 }
 
+// Claim: sizes that are left to the program give buckets of about 128 rows. There are 50 tables, as SLIDE
+// has, or the most that take no more than a quarter of the weights, but four at least.
+TEST(PlanTables, BucketsHoldAbout128Rows) {
+  std::size_t cut = 0;  // plans with fewer tables
+  for (const sparse::HashKind family : {sparse::HashKind::kSimHash, sparse::HashKind::kWinner}) {
+    const double bits = family == sparse::HashKind::kWinner ? 3 : 1;  // of a function
+    for (const std::uint64_t labels : {1'000ULL, 20'000ULL, 130'000ULL, 670'091ULL, 3'000'000ULL}) {
+      for (const std::uint64_t hidden : {64ULL, 128ULL, 1024ULL}) {
+        SCOPED_TRACE(::testing::Message()
+                     << labels << " labels, " << hidden << " hidden, " << bits << " bits");
+        const auto planned = plan_tables({.family = family}, labels, hidden);
+        ASSERT_TRUE(planned.ok());
+        TablePlan plan = planned->plan;
+        const double rows = static_cast<double>(labels) / std::exp2(bits * plan.functions);
+        EXPECT_LE(std::abs(std::log2(rows / 128)), bits / 2 + 1e-9) << rows;
+        if (plan.tables == 4 || plan.tables == 50) continue;
+        ++cut;
+        ASSERT_TRUE(plan.tables > 4 && plan.tables < 50) << plan.tables;
+        ++plan.tables;
+        EXPECT_GT(share_of_weights(plan, labels, hidden), 0.25);
+      }
+    }
+  }
+  EXPECT_GT(cut, 1U);
+}
+
 // SLIDE's tables fit at H = 128. K = 9, L = 50 of SimHash stay as they are. Six and eight winners of 8 get
 // keys folded to 13 bits, and the program says so.
 TEST(PlanTables, FoldsLongCodes) {
@@ -75,12 +106,18 @@ TEST(PlanTables, RefusesTooMuch) {
   EXPECT_TRUE(plan_tables(config, 500, 16).ok()) << "small tables may be larger than their weights";
 }
 
-// The planned memory holds the tables of a real layer.
+// The planned memory holds the tables of a real layer and what is saved of them. Each worker needs two bytes
+// for each label, and four for each row of a block.
 TEST(PlanTables, MemoryHoldsTheTables) {
   const TablePlan plan{.functions = 9, .tables = 50, .key_bits = 9};
   const std::uint64_t tables = lsh::most_table_bytes({.rows = 100'000, .tables = 50, .key_bits = 9});
+  EXPECT_EQ(table_checkpoint_bytes(plan, 100'000), 100'000U * (50 * 2 + 4));
   EXPECT_GT(table_memory(plan, 100'000, 1), tables + table_checkpoint_bytes(plan, 100'000));
   EXPECT_LT(table_memory(plan, 100'000, 1), 4 * tables);
+  const std::uint64_t more = table_memory(plan, 100'000, 17) - table_memory(plan, 100'000, 1);
+  const std::uint64_t expected = 16 * (std::uint64_t{100'000} * 2 + lsh::kBlockRows * 4);
+  EXPECT_GE(more, expected);
+  EXPECT_LT(more, 2 * expected);
 }
 
 // Contradictions are refused, each with its key.
@@ -114,6 +151,11 @@ TEST(CheckNegatives, RefusesContradictions) {
   EXPECT_THAT(refusal(all_ask), HasSubstr("lsh.queries"));
   EXPECT_EQ(refusal([&](TrainConfig& c) {
               all_ask(c);
+              --c.lsh.queries;
+            }),
+            "");
+  EXPECT_EQ(refusal([&](TrainConfig& c) {
+              all_ask(c);
               c.train.negatives = sparse::Negatives::kUniform;
               c.train.sampled = 100;
             }),
@@ -134,6 +176,12 @@ TEST(CheckNegatives, RefusesContradictions) {
   EXPECT_THAT(refusal([&](TrainConfig& c) {
                 slide(c);
                 c.lsh.queries = 255;
+              }),
+              HasSubstr("lsh.sets"));
+  EXPECT_THAT(refusal([&](TrainConfig& c) {
+                slide(c);
+                c.train.negatives = sparse::Negatives::kUniform;
+                c.train.hard_negatives = 100;
               }),
               HasSubstr("lsh.sets"));
 }

@@ -12,8 +12,10 @@
 namespace gossamer::sparse_engine {
 namespace {
 
+using testing::Each;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
 DataShape shape(std::uint64_t records) {
@@ -117,6 +119,39 @@ TEST(Recipe, SmallSetsGetEnoughSteps) {
   EXPECT_EQ(steps(100, 256), 20U) << "likewise";
 }
 
+// Claim: windows of a text are not held out, however many they are. There is nothing to say of it.
+TEST(Recipe, HoldsOutNoWindows) {
+  TrainConfig config;
+  config.data.format = data::RecordFormat::kText;
+  config.predict.instances = false;
+  const auto recipe = derive_recipe(config, shape(1'000'000));
+  ASSERT_TRUE(recipe.ok());
+  EXPECT_EQ(recipe->held_out, 0U);
+  EXPECT_THAT(recipe->reasons, Each(Not(HasSubstr("held_out"))));
+  EXPECT_THAT(recipe->reasons, Not(IsEmpty()));
+}
+
+// Claim: parameters are all weights and biases, those of further hidden layers, too.
+TEST(Recipe, CountsParameters) {
+  const Recipe recipe{.hidden = 16, .dense = {32, 48}};
+  const sparse::NetworkShape deep = network_shape(recipe, 10, 5);
+  EXPECT_EQ(parameter_count(deep), 10U * 16 + 32 * (16 + 1) + 48 * (32 + 1) + 5 * (48 + 1));
+  EXPECT_EQ(parameter_count(network_shape({.hidden = 16}, 10, 5)), 10U * 16 + 5 * (16 + 1));
+}
+
+// Claim: a step has its positives and all that is drawn or found, and never more rows than labels.
+TEST(Recipe, CountsActiveRows) {
+  TrainConfig config;
+  config.train.batch = 20;
+  EXPECT_EQ(active_rows(config, shape(1000)), 60U);
+  config.train.sampled = 100;
+  EXPECT_EQ(active_rows(config, shape(1000)), 160U);
+  config.train.hard_negatives = 10;
+  EXPECT_EQ(active_rows(config, shape(1000)), 170U);
+  config.train.batch = 200;
+  EXPECT_EQ(active_rows(config, shape(1000)), 500U);
+}
+
 // Data that can train nothing is refused before any work, saying what is missing.
 TEST(Recipe, RefusesEmptyData) {
   const TrainConfig config;
@@ -157,6 +192,39 @@ TEST(Recipe, MemoryCoversTheTables) {
     beside = beside == 0 ? others : beside;
     EXPECT_NEAR(static_cast<double>(others), static_cast<double>(beside), 1e7);
   }
+}
+
+// Claim: the memory of a step counts: the scores of drawn labels, the table that they are drawn from, hash
+// tables and further hidden layers.
+TEST(Recipe, MemoryCoversTheStep) {
+  DataShape data = shape(100'000);
+  data.labels = 400'000;
+  const auto needed = [&data](const TrainConfig& config) {
+    return memory_needed(config, *derive_recipe(config, data), data, {.workers = 2});
+  };
+  TrainConfig config;
+  config.predict.instances = false;
+  config.predict.held_out = 0;
+  config.train.batch = 1024;
+  const std::uint64_t before = needed(config);
+
+  TrainConfig draws = config;
+  draws.train.negatives = sparse::Negatives::kUniform;
+  draws.train.sampled = 100'000;
+  EXPECT_EQ(needed(draws) - before, std::uint64_t{100'000} * 1024 * 4 + std::uint64_t{400'000} * 24);
+
+  TrainConfig finds = config;
+  finds.train.hard_negatives = 1;
+  const std::uint64_t tables = table_memory(*derive_recipe(finds, data)->tables, 400'000, 2);
+  EXPECT_EQ(needed(finds) - before, tables + 1024 * 4);
+
+  // The last layer stays as wide as the first one, so the output rows do. A dense layer has its weights, two
+  // moments and two buffers for gradients.
+  TrainConfig deep = config;
+  deep.model.dense = {2048, 256};
+  const std::uint64_t dense = 256 * 2048 + 2048 + 2048 * 256 + 256;
+  EXPECT_GE(needed(deep) - before, 5 * dense * 4);
+  EXPECT_LT(needed(deep) - before, 5 * dense * 4 + std::uint64_t{8} * 1024 * 8 * 4 * (2048 + 256));
 }
 
 // The moments are gone after training, so prediction counts if it takes more than they did with the step. No
