@@ -307,6 +307,33 @@ TEST_F(DoorTest, TheReserve) {
   EXPECT_EQ(*echo(silent()), "hello");
 }
 
+// Claim: the guests of one host begin 256 handshakes at once and then 100 a second. Those above that wait,
+// and each of them has its turn.
+TEST_F(DoorTest, AFloodWaitsForItsTurns) {
+  constexpr int kGuests = 320;
+  open(kAmple);
+  const std::string hello = hello_with("\x02h2");
+  const PosixClock clock;
+  const Instant start = clock.now();
+  int begun = 0;
+  const auto look = [&](Duration patience) {
+    for (const int socket : handed_.wait(patience)) {
+      const Descriptor far(socket);
+      ++begun;
+    }
+    EXPECT_LE(begun, 256 + 100 * (clock.now() - start).seconds() + 1);
+  };
+  std::vector<Descriptor> guests;
+  for (int i = 0; i < kGuests; ++i) {
+    guests.push_back(silent());
+    ASSERT_EQ(::send(guests.back().get(), hello.data(), hello.size(), 0), static_cast<ssize_t>(hello.size()));
+    look({});
+  }
+  while (begun < kGuests && clock.now() - start < from_milliseconds(kPatienceMs))
+    look(from_milliseconds(100));
+  EXPECT_EQ(begun, kGuests);
+}
+
 // A question that the user never answers ends with the door, and its asker learns of it at once.
 TEST_F(DoorTest, EndsWithQuestionsOpen) {
   open(kAmple);

@@ -9,7 +9,7 @@
 namespace gossamer::host {
 namespace {
 
-constexpr int kBurst = static_cast<int>(HandshakeRate::kBurst);
+constexpr int kBurst = 256;  // docs/protocols/admission.md, "At the door"
 
 PeerAddress machine(std::uint32_t number) {
   PeerAddress address;
