@@ -327,6 +327,14 @@ TEST(FleetEngine, TellsWhatRecoveriesCost) {
   EXPECT_EQ(left.size(), 3U);
   EXPECT_EQ(left.front().cause, fifth + " left");
   EXPECT_LE(left.front().steps_replayed, 1U);
+  // What moves has come from others.
+  for (const auto* const moved : {&joined, &left}) {
+    for (const engine::FleetRecovery& one : *moved) {
+      if (one.steps_replayed == 0) {
+        EXPECT_GT(one.load.ns, one.replay.ns) << one.cause;
+      }
+    }
+  }
 }
 
 // The fraction of places that are the same in both.

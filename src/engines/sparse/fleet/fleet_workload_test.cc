@@ -55,6 +55,21 @@ std::vector<std::uint64_t> contradicting(const std::vector<Reported>& all,
 
 using Nodes = std::vector<std::uint64_t>;
 
+// Claim: each output shard is a thing to be placed and a track of steps, and takes so many bytes of its
+// holder's memory.
+TEST(FleetWorkload, ShardsArePlaced) {
+  const FleetWorkload workload(kShape, {.shard_bytes = 4096});
+  const auto things = workload.things();
+  const auto tracks = workload.tracks();
+  ASSERT_EQ(things.size(), 4U);
+  ASSERT_EQ(tracks.size(), 4U);
+  for (std::size_t shard = 0; shard < things.size(); ++shard) {
+    EXPECT_EQ(things[shard].id, placement::ThingId(shard));
+    EXPECT_EQ(things[shard].bytes, 4096U) << shard;
+    EXPECT_EQ(workload.thing_of(tracks[shard]), things[shard].id);
+  }
+}
+
 // Members that are a step apart, hold nothing, or know of snapshots that were stored, contradict nobody.
 TEST(FleetWorkload, MembersThatAgree) {
   EXPECT_EQ(contradicting({}), Nodes());

@@ -150,8 +150,9 @@ TEST_F(VaultTest, RefusesWhatIsNone) {
   expect_equal();
 }
 
-// Claim: what a holder has sent is good. A delta is refused that lacks a piece, has one too many, has rows
-// twice, or has a row with a number that cannot be: no number, a huge one, a negative square, a step to come.
+// Claim: what a holder has sent is good, and within a bound near the bytes of its pieces. A delta is refused
+// that lacks a piece, has one too many, has rows twice, or has a row with a number that cannot be: no number,
+// a huge one, a negative square, a step to come.
 TEST_F(VaultTest, RefusesWhatNoHolderHas) {
   train(0, 2);
   const std::string good = joined(delta({}, 0));
@@ -161,6 +162,10 @@ TEST_F(VaultTest, RefusesWhatNoHolderHas) {
   EXPECT_TRUE(check(good, keeps_, 2));
   EXPECT_FALSE(check(good, keeps_, 1));
   EXPECT_LE(good.size(), Vault::most_bytes(*job_, keeps_));
+  std::uint64_t held = 0;
+  for (const PieceId& id : keeps_)
+    held += sparse::piece_bytes(problem_.shape().network, job_->moments, piece_of(problem_.shape(), id));
+  EXPECT_LT(Vault::most_bytes(*job_, keeps_), held + held / 4);
   Pieces fewer = keeps_;
   fewer.erase({1, 2});
   EXPECT_FALSE(check(good, fewer, 2));

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "base/rng.h"
@@ -59,6 +62,27 @@ TEST(LabelLists, OnlyFiniteScoresTravel) {
   ASSERT_TRUE(
       add_lists({Slice::of(std::move(bytes))}, 5, sparse::HeldRows(4, 1), sparse::RowOrder(), lists).ok());
   EXPECT_EQ(lists.front(), (std::vector<Scored>{{2, 3.0F}, {0, 1.0F}}));
+}
+
+// Claim: an entry is refused whose label is beyond the network's, or in a row that the member does not hold.
+// So is a score that is no finite number; minus infinity means that there is none.
+TEST(LabelLists, RefusesWhatNoMemberHas) {
+  constexpr float kInfinite = std::numeric_limits<float>::infinity();
+  sparse::HeldRows rows(10, 1);
+  rows.drop(1);
+  rows.drop(4);
+  const auto taken = [&rows](std::uint32_t label, float score) {
+    const Scored one{.id = label, .score = score};
+    std::vector<std::vector<Scored>> lists(1);
+    return add_lists({Slice::copy_of(std::as_bytes(std::span(&one, 1)))}, 1, rows, sparse::RowOrder(), lists)
+        .ok();
+  };
+  for (const std::uint32_t label : {0U, 1U, 4U, 7U}) EXPECT_TRUE(taken(label, 1.0F)) << label;
+  for (const std::uint32_t label : {2U, 3U, 8U, 9U}) EXPECT_FALSE(taken(label, 1.0F)) << label;
+  for (const std::uint32_t label : {10U, 4'000'000'000U}) EXPECT_FALSE(taken(label, 1.0F)) << label;
+  EXPECT_FALSE(taken(0, kInfinite));
+  EXPECT_FALSE(taken(0, std::numeric_limits<float>::quiet_NaN()));
+  EXPECT_TRUE(taken(0, -kInfinite));
 }
 
 }  // namespace

@@ -141,6 +141,24 @@ TEST(AssignCopies, SpreadsAndStays) {
   }
 }
 
+// Claim: a member that holds nothing keeps copies only where no other member is left for them, even if it had
+// all of them before.
+TEST(AssignCopies, IdleMembersComeLast) {
+  const FleetShape shape = tiny_shape();
+  Rng rng(1, Purpose::kTest);
+  Layout layout = random_layout(shape, 3, rng);
+  LayoutMember& idle = layout.members.emplace_back();
+  idle.node = NodeId(9);
+  idle.after = no_part(shape);
+  idle.copies_before = pieces_of(shape, sparse::whole(shape.network, shape.shard_shift));
+  for (const std::size_t copies : {1U, 2U}) {
+    assign_copies(layout, shape, copies);
+    EXPECT_TRUE(layout.members.back().copies_after.empty()) << copies;
+  }
+  assign_copies(layout, shape, 3);
+  EXPECT_EQ(layout.members.back().copies_after.size(), all_pieces(shape));
+}
+
 // Claim: a layout comes back from its bytes as it was. Bytes that are no layout are refused.
 TEST(Layout, SurvivesItsBytes) {
   const FleetShape shape = tiny_shape();
