@@ -367,6 +367,30 @@ TEST_F(LockstepEngineTest, LostMemberDoesNotStopTheEnd) {
   EXPECT_EQ(saves.size(), 2U) << "some are lost before the others save, and some afterwards";
 }
 
+// Claim: while a run ends, a member dies, and then the coordinator before the next view is there. The others
+// wait for that view for a minute, and then leave with what they have saved.
+TEST_F(LockstepEngineTest, NobodyEndsTheLastChange) {
+  bool lasts = false;
+  begin(3, {.lasts = [&lasts] { return lasts; }});
+  fleet_->stop("somebody said so");
+  fleet_->run_for(1);
+  const Epoch before = fleet_->durable().begun();
+  fleet_->kill("m3");
+  const auto rests = [this, before](const std::string& machine) {
+    return fleet_->member(machine).member()->view().epoch() > before;
+  };
+  for (int i = 0; i < 60'000 && !(rests("m1") && rests("m2")); ++i) fleet_->run_for(0.001);
+  ASSERT_TRUE(rests("m1") && rests("m2")) << fleet_->log();
+  fleet_->kill_coordinator_for("c1", from_seconds(36'000));
+  lasts = true;
+  fleet_->run_for(50);
+  for (const char* const machine : {"m1", "m2"}) EXPECT_FALSE(fleet_->member(machine).done()) << machine;
+  fleet_->run_for(50);
+  EXPECT_TRUE(all_done());
+  EXPECT_EQ(engine("m1").saved().size(), 1U);
+  EXPECT_EQ(engine("m1").saved(), engine("m2").saved());
+}
+
 // Claim: after the last step members are quiet. Stopped then, they save nothing more, and leave once what
 // they have finished lasts.
 TEST_F(LockstepEngineTest, FinishedMembersSaveNothing) {

@@ -110,8 +110,9 @@ TEST(LockstepWorkload, ReadsOnlyNumbers) {
 
 // Each thing has a track of its own, which its holder marks.
 TEST(LockstepWorkload, HasATrackForEachThing) {
-  const LockstepWorkload workload({.things = 3});
-  EXPECT_EQ(workload.things().size(), 3U);
+  const LockstepWorkload workload({.things = 3, .thing_bytes = 8});
+  ASSERT_EQ(workload.things().size(), 3U);
+  for (const placement::Thing& thing : workload.things()) EXPECT_EQ(thing.bytes, 8U);
   ASSERT_EQ(workload.tracks().size(), 3U);
   for (const cluster::TrackId track : workload.tracks())
     EXPECT_EQ(workload.thing_of(track), placement::ThingId(track.value));

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gossamer::engine {
@@ -149,6 +151,48 @@ TEST(RecoveryWatch, TellsNothingOfABeginning) {
   watch.installed(change_of(2, {{1, {0, 1}}}, {{1, {0}}, {2, {1}}}, moving()), kKnown, at(10));
   watch.recovered(at(20));
   EXPECT_FALSE(watch.stepped(StepNumber(11), at(30)).has_value());
+}
+
+// What a recovery costs, in milliseconds, that ends with a step 100 ms after `now`.
+std::int64_t total_after(RecoveryWatch& watch, std::int64_t now) {
+  watch.frozen(at(now + 40));
+  watch.installed(change_of(2, {{1, {0}}}, {{1, {0, 1}}}, losing(1)), kKnown, at(now + 50));
+  watch.recovered(at(now + 60));
+  const auto cost = watch.stepped(StepNumber(1000), at(now + 100));
+  return cost ? cost->total.ns / 1'000'000 : -1;
+}
+
+// Claim: a recovery costs what it took without a step of the usual length, the median of the last 63. One
+// slow step changes nothing.
+TEST(RecoveryWatch, TakesOffTheMedianStep) {
+  // Steps of so many milliseconds, each length so often, after those of 10 ms.
+  using Steps = std::vector<std::pair<int, std::int64_t>>;
+  for (const auto& [steps, total] :
+       {std::pair(Steps{{12, 30}, {1, 500}}, 70), std::pair(Steps{{100, 10}, {31, 40}}, 90),
+        std::pair(Steps{{100, 10}, {32, 40}}, 60)}) {
+    RecoveryWatch watch = working({{1, {0}}, {2, {1}}});
+    std::int64_t now = 100;
+    for (const auto& [count, length] : steps) {
+      for (int i = 0; i < count; ++i) {
+        now += length;
+        EXPECT_FALSE(watch.stepped(StepNumber(11), at(now)).has_value());
+      }
+    }
+    EXPECT_EQ(total_after(watch, now), total);
+  }
+}
+
+// Claim: a member's name comes from that member. What is no text in it does not reach the terminals and files
+// that causes are written to.
+TEST(RecoveryWatch, NamesAreText) {
+  const std::map<NodeId, RecoveryWatch::Known> known{{NodeId(1), {}}, {NodeId(5), {.name = "\x1b[2Jbox"}}};
+  RecoveryWatch watch = working({{1, {0, 1}}});
+  watch.frozen(at(110));
+  watch.installed(change_of(2, {{1, {0, 1}}}, {{1, {0}}, {5, {1}}}, moving()), known, at(120));
+  watch.recovered(at(130));
+  const auto cost = watch.stepped(StepNumber(11), at(140));
+  ASSERT_TRUE(cost.has_value());
+  EXPECT_EQ(cost->cause, "?[2Jbox joined");
 }
 
 }  // namespace
