@@ -54,6 +54,15 @@ class ReportInboxTest : public net::LinksTest {
   std::string tell(std::uint64_t life, std::uint64_t first, const std::vector<std::string>& reports) {
     return answer_to(batch(life, first, reports).SerializeAsString());
   }
+  // The member sends so many batches at once, each of one report.
+  void send(std::uint64_t first, std::uint64_t count) {
+    for (std::uint64_t i = first; i < first + count; ++i) {
+      EXPECT_TRUE(
+          member_.send(coordinator_.id, net::Lane::kControl,
+                       {.channel = kReports, .body = batch(5, i, {"x"}).SerializeAsString(), .payload = {}}));
+    }
+    run_for(0.5);
+  }
 
   std::vector<std::string> written_;  // NODE:NUMBER:REPORT
   bool full_ = false;
@@ -170,14 +179,6 @@ TEST_F(ReportInboxTest, ObjectionsAreHandedOn) {
 // As many batches come through at once as a member can have waiting. A member that sends many more is to
 // blame, and what it sends meanwhile is dropped. Other nodes are heard.
 TEST_F(ReportInboxTest, TheRateIsBounded) {
-  const auto send = [&](std::uint64_t first, std::uint64_t count) {
-    for (std::uint64_t i = first; i < first + count; ++i) {
-      EXPECT_TRUE(
-          member_.send(coordinator_.id, net::Lane::kControl,
-                       {.channel = kReports, .body = batch(5, i, {"x"}).SerializeAsString(), .payload = {}}));
-    }
-    run_for(0.5);
-  };
   send(0, 400);
   EXPECT_EQ(written_.size(), 400U);
   EXPECT_EQ(blames(), "");
@@ -192,6 +193,29 @@ TEST_F(ReportInboxTest, TheRateIsBounded) {
                  {.channel = kReports, .body = batch(6, 0, {"o"}).SerializeAsString(), .payload = {}}));
   run_for(1);
   EXPECT_EQ(written_.back(), "8:0:o");
+}
+
+// Claim: a member may send 100 batches a second for as long as it likes.
+TEST_F(ReportInboxTest, TheMeanRateIsHeard) {
+  for (std::uint64_t i = 0; i < 20; ++i) send(50 * i, 50);
+  EXPECT_EQ(written_.size(), 1000U);
+  EXPECT_EQ(blames(), "");
+}
+
+// Claim: a member that sends some hundreds too many loses these, and is blamed only for more than a thousand.
+TEST_F(ReportInboxTest, BlamesForManyAlone) {
+  send(0, 1300);
+  EXPECT_LT(written_.size(), 500U);
+  EXPECT_EQ(blames(), "");
+  send(1300, 2000);
+  EXPECT_THAT(blames(), HasSubstr("7: it sends more reports than a member can have"));
+}
+
+// Claim: a member with gap after gap does not fill the log. The 1st, 2nd, 4th, 8th and 16th are told.
+TEST_F(ReportInboxTest, GapsDoNotFillTheLog) {
+  for (std::uint64_t i = 1; i <= 20; ++i) tell(5, 10 * i, {"x"});
+  EXPECT_EQ(written_.size(), 20U);
+  EXPECT_EQ(inbox_.take_remarks().size(), 5U);
 }
 
 // Batches of earlier processes count once, also where a failed write was repeated, and the numbers go on

@@ -241,6 +241,16 @@ TEST_F(ReportOutboxTest, MemoryIsBounded) {
   EXPECT_THAT(lead_->inbox.take_remarks(), ElementsAre(HasSubstr("reports are missing")));
 }
 
+// Claim: a member keeps 16 MiB of reports at most for a coordinator that does not come.
+TEST_F(ReportOutboxTest, KeepsSoMuchByItself) {
+  constexpr std::size_t kMiB = std::size_t{1} << 20;
+  for (std::size_t bytes = 0; bytes < 20 * kMiB; bytes += kMostReport)
+    outbox_->post(std::string(kMostReport, 'x'));
+  const ReportOutbox::Told told = outbox_->told();
+  EXPECT_LE((told.last - told.settled) * kMostReport, 16 * kMiB);
+  EXPECT_GT((told.last - told.settled) * kMostReport, 15 * kMiB);
+}
+
 // A report that is larger than the coordinator takes is dropped, and holds up no other.
 TEST_F(ReportOutboxTest, AReportThatIsTooLarge) {
   lead();
