@@ -238,6 +238,42 @@ TEST_F(MemberSupplyTest, ADamagedFileIsFetchedAgain) {
   }
 }
 
+// Claim: what an earlier process of a member has saved is brought to the coordinator before the engine
+// begins.
+TEST_F(MemberSupplyTest, BringsWhatWasSavedFirst) {
+  const auto disk = std::make_shared<host::SimDisk>();
+  ASSERT_TRUE(disk->make_directories("/own/deliver").ok());
+  ASSERT_TRUE(host::replace_file(*disk, "/own/deliver/part-7-30", "saved").ok());
+  rules_.verdicts["part-7-30"] = DeliveryRules::Early{};
+  const SuppliedMember& member = join(7, disk);
+  run_for(20);
+  EXPECT_THAT(member.remarks, ::testing::Contains(HasSubstr("data: all here")));
+  EXPECT_THAT(member.remarks, ::testing::Contains(HasSubstr("brings to the coordinator")));
+  EXPECT_FALSE(member.supply->here());
+  EXPECT_FALSE(member.supply->failure().has_value());
+  rules_.verdicts.clear();
+  run_for(7);
+  expect_all(member);
+  EXPECT_EQ(text(*coordinator_.disk, "/run/parts/part-7-30"), "saved");
+}
+
+// Claim: the engine waits for ten minutes at most until the coordinator takes what was saved, which stays.
+TEST_F(MemberSupplyTest, BringsForTenMinutes) {
+  const auto disk = std::make_shared<host::SimDisk>();
+  ASSERT_TRUE(disk->make_directories("/own/deliver").ok());
+  ASSERT_TRUE(host::replace_file(*disk, "/own/deliver/part-7-30", "saved").ok());
+  rules_.verdicts["part-7-30"] = DeliveryRules::Early{};
+  const SuppliedMember& member = join(7, disk);
+  run_for(20);
+  timeline_.run_until(Instant{} + from_seconds(590));
+  run_for(0.1);
+  EXPECT_FALSE(member.supply->here());
+  timeline_.run_until(Instant{} + from_seconds(601));
+  run_for(0.1);
+  expect_all(member);
+  EXPECT_TRUE(FileDelivery::under_way(*disk, "/own/deliver"));
+}
+
 // A file that is larger than it was said to be is not taken, and the files will never be here.
 TEST_F(MemberSupplyTest, FailsOnAFileThatIsTooLarge) {
   told_.files[0].bytes -= 1;
