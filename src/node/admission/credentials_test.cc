@@ -3,10 +3,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <string>
 
 #include "cluster/admission/enrolment.h"
 #include "cluster/control/view.h"
 #include "host/api/files.h"
+#include "host/posix/disk.h"
 #include "host/sim/disk.h"
 
 namespace gossamer::node {
@@ -95,6 +101,43 @@ TEST(Credentials, AwayForTooLong) {
   // A machine whose clock is behind was not away.
   EXPECT_FALSE(membership_over(disk, "node", kNow - 400 * kDay));
   EXPECT_EQ(*load_authority(disk, "node"), made->authority.certificate);
+}
+
+// Claim: the authority of a run holds for ten years, and what it renews for a coordinator that was away holds
+// for a week.
+TEST(Credentials, HoldForYearsAndDays) {
+  host::SimDisk disk{{}};
+  ASSERT_TRUE(create_run_credentials(disk, "run", "run-1", kValid).ok());
+  const double later = kNow + 3640 * kDay;
+  const auto loaded = load_run_credentials(disk, "run", later);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  EXPECT_EQ(host::time_of(loaded->own.credentials.certificate)->until, later + 7 * kDay);
+  EXPECT_EQ(host::time_of(loaded->authority.certificate)->until, kNow + 3650 * kDay);
+}
+
+// Claim: every file of credentials is readable by its owner alone, whatever the umask.
+TEST(Credentials, AreTheirOwnersAlone) {
+  host::PosixDisk disk;
+  const std::string directory = ::testing::TempDir() + "gossamer_credentials_" + std::to_string(::getpid());
+  ASSERT_TRUE(disk.remove_all(directory).ok());
+  const mode_t before = ::umask(0);
+  const auto made = create_run_credentials(disk, directory + "/run", "run-1", kValid);
+  const bool kept = made.ok() && keep_membership(disk, directory + "/node", made->own).ok();
+  static_cast<void>(::umask(before));
+  ASSERT_TRUE(kept);
+  std::size_t files = 0;
+  for (const char* const part : {"/run/credentials/", "/node/credentials/"}) {
+    const auto names = disk.list(directory + part);
+    ASSERT_TRUE(names.ok());
+    for (const std::string& name : *names) {
+      struct stat info{};
+      ASSERT_EQ(::stat((directory + part + name).c_str(), &info), 0);
+      EXPECT_EQ(info.st_mode & 0777U, 0600U) << part << name;
+      ++files;
+    }
+  }
+  EXPECT_EQ(files, 7U);
+  EXPECT_TRUE(disk.remove_all(directory).ok());
 }
 
 // Only names that a node has make a membership.

@@ -198,5 +198,48 @@ TEST_F(Enrolling, LyingAnswers) {
   }
 }
 
+// Claim: an answer is not believed that names another node, or another run, than its certificate does.
+TEST_F(Enrolling, AnswersThatContradictTheirCertificate) {
+  struct Case {
+    std::string run;
+    std::string certified;
+    bool believed = false;
+  };
+  const Coordinator honest("run-1");
+  const RunCredentials& credentials = honest.credentials();
+  const host::Validity validity{.now_seconds = clock_.wall_seconds(), .days = 2};
+  for (const Case& one : {Case{.run = "run-1", .certified = "node-8", .believed = true},
+                          Case{.run = "run-1", .certified = "node-9"},
+                          Case{.run = "run-2", .certified = "node-8"}}) {
+    SCOPED_TRACE(one.certified + " of " + one.run);
+    const cluster::RunIdentity identity{
+        .run = one.run, .authority = credentials.authority.certificate, .wire = kWire};
+    const cluster::Signer signer = [&](const std::string& request, const std::string&) {
+      return host::sign_request(credentials.authority, request, one.certified, validity);
+    };
+    std::unique_ptr<host::Network> network;
+    network = host::make_grpc_network(
+        credentials.own.credentials, [&network, &identity, &signer](const host::NetworkEvent& event) {
+          const auto* const asked = std::get_if<host::Asked>(&event);
+          if (asked == nullptr) return;
+          wire::EnrollRequest request;
+          EXPECT_TRUE(request.ParseFromString(asked->body));
+          network->answer(asked->question, cluster::admit(request, NodeId{8}, identity, signer));
+        });
+    const cluster::Token token{.at = *network->listen({"127.0.0.1", 0}, host::Lane::kControl),
+                               .id = "0123456789abcdef",
+                               .secret = *host::random_secret(cluster::kSecretBytes),
+                               .authority = *host::fingerprint(identity.authority)};
+    const auto result = try_with(token);
+    EXPECT_EQ(result.ok(), one.believed);
+    if (result.ok()) {
+      EXPECT_EQ(result->node, NodeId{8});
+    } else {
+      EXPECT_EQ(result.error().kind, ErrorKind::kBadData);
+      EXPECT_THAT(result.error().message(), HasSubstr("not what the answer says"));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gossamer::node
