@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 
 namespace gossamer::run {
@@ -70,6 +72,38 @@ TEST(Progress, BarIsDrawnAgain) {
   EXPECT_THAT(console.text, HasSubstr("[##########..........]  50 %"));
   progress.finish();
   EXPECT_THAT(console.text, EndsWith("\n"));
+}
+
+// Claim: a bar is drawn ten times a second, however often there is news, and not once its line is ended.
+TEST(Progress, TenBarsASecond) {
+  HandClock clock;
+  TextConsole console(true);
+  Progress progress(console, clock, "train", Verbosity::kNormal);
+  for (std::uint64_t step = 0; step < 1000; ++step) {
+    progress.update({.done = step, .total = 1000, .unit = "step", .detail = ""});
+    clock.time = clock.time + from_milliseconds(1);
+  }
+  EXPECT_EQ(std::ranges::count(console.text, '\r'), 10);
+  progress.finish();
+  const std::string before = console.text;
+  clock.time = clock.time + from_seconds(10);
+  EXPECT_FALSE(progress.due());
+  progress.update({.done = 1000, .total = 1000, .unit = "step", .detail = ""});
+  EXPECT_EQ(console.text, before);
+}
+
+// Claim: work of unknown length shows what is done and how fast, in three figures.
+TEST(Progress, UnknownTotal) {
+  HandClock clock;
+  TextConsole console(false);
+  Progress progress(console, clock, "import", Verbosity::kNormal);
+  for (const std::uint64_t done : {5U, 25U, 826'005U, 36'000'005U}) {
+    progress.update({.done = done, .total = 0, .unit = "MB", .detail = ""});
+    clock.time = clock.time + from_seconds(10);
+  }
+  EXPECT_EQ(console.text,
+            "import 5 MB\nimport 25 MB  2.0 MB/s\n"
+            "import 826005 MB  41.3k MB/s\nimport 36000005 MB  1.2M MB/s\n");
 }
 
 // A quiet Progress writes not a byte.

@@ -232,6 +232,33 @@ TEST(RunDirectory, AbandonLeavesNothingOfANewRun) {
   EXPECT_TRUE(*disk.exists("runs/x/run.toml"));
 }
 
+// Claim: a run that has failed before its first step leaves nothing that it made, whether its directory was
+// there before or not. The same command then works.
+TEST(RunDirectory, AbandonedRunsBeginAgain) {
+  for (const bool there : {false, true}) {
+    host::SimDisk disk;
+    if (there) {
+      ASSERT_TRUE(disk.make_directories("runs/x").ok());
+    }
+    {
+      auto run = open(disk, Continue::kNo);
+      ASSERT_TRUE(run.ok());
+      const RunPaths& paths = run->paths();
+      for (const std::string& made : {paths.cache(), paths.checkpoints()})
+        ASSERT_TRUE(disk.make_directories(made + "/inner").ok());
+      for (const std::string& made : {paths.metrics(), paths.events(), paths.data_sum(),
+                                      paths.data_sum() + ".tmp", paths.config() + ".tmp"})
+        ASSERT_TRUE(host::replace_file(disk, made, std::string_view("some")).ok());
+      run->abandon();
+    }
+    EXPECT_EQ(*disk.exists("runs/x"), there);
+    if (there) {
+      EXPECT_TRUE(disk.list("runs/x")->empty());
+    }
+    EXPECT_TRUE(open(disk, Continue::kNo).ok());
+  }
+}
+
 // After a crash at any operation while a run is opened, --resume works.
 TEST(RunDirectory, ResumesAfterACrashAtAnyOperation) {
   host::SimDisk rehearsal;

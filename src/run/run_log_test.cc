@@ -103,7 +103,9 @@ TEST(RunLog, KeepsTheFirstError) {
   RunLog log(disk, clock, files());
   log.metric(at(1));
   log.metric(at(2));
-  EXPECT_TRUE(log.first_error().has_value());
+  log.event("lost", {});
+  ASSERT_TRUE(log.first_error().has_value());
+  EXPECT_THAT(log.first_error()->message(), ::testing::HasSubstr("metrics.jsonl"));
   EXPECT_EQ(log.curve().size(), 2U);
 }
 
