@@ -40,7 +40,12 @@ bool Progress::due() const {
 }
 
 void Progress::update(const ProgressState& state) {
-  if (!due()) return;
+  if (!due()) {
+    const bool later = drawn_ > 0 && !finished_;
+    if (later) untold_ = {state.done, state.total, std::string(state.unit), std::string(state.detail)};
+    return;
+  }
+  untold_.reset();
   const Instant now = clock_.now();
   if (!started_) {
     first_done_ = state.done;
@@ -52,7 +57,13 @@ void Progress::update(const ProgressState& state) {
 }
 
 void Progress::finish() {
-  if (!finished_ && drawn_ > 0) console_.write("\n");
+  if (!finished_ && drawn_ > 0) {
+    if (untold_) {
+      const auto& [done, total, unit, detail] = *untold_;
+      print(render({.done = done, .total = total, .unit = unit, .detail = detail}, clock_.now()));
+    }
+    console_.write("\n");
+  }
   finished_ = true;
 }
 

@@ -9,7 +9,9 @@
 // Thread rule: one thread. The clock and console must outlive it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -39,10 +41,18 @@ class Progress {
   // True when update() would print now. The caller need not make `detail` otherwise.
   [[nodiscard]] bool due() const;
   void update(const ProgressState& state);
-  // Draws the last state if it is not on the screen yet, and ends the line. Later updates print nothing.
+  // Draws the last state that a bar was told if it is not on the screen yet, and ends the bar's line. Later
+  // updates print nothing.
   void finish();
 
  private:
+  // A state that was told between two drawings of a bar.
+  struct Untold {
+    std::uint64_t done = 0;
+    std::uint64_t total = 0;
+    std::string unit;
+    std::string detail;
+  };
   [[nodiscard]] std::string render(const ProgressState& state, Instant now) const;
   void print(std::string line);
 
@@ -54,6 +64,7 @@ class Progress {
   Instant last_;
   std::uint64_t first_done_ = 0;
   std::size_t drawn_ = 0;  // characters of the bar now on the screen
+  std::optional<Untold> untold_;
   bool started_ = false;
   bool finished_ = false;
 };

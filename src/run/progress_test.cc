@@ -92,6 +92,19 @@ TEST(Progress, TenBarsASecond) {
   EXPECT_EQ(console.text, before);
 }
 
+// Claim: what was told last is on the screen when the line of a bar ends.
+TEST(Progress, TheEndIsDrawn) {
+  HandClock clock;
+  TextConsole console(true);
+  Progress progress(console, clock, "train", Verbosity::kNormal);
+  progress.update({.done = 0, .total = 10, .unit = "step", .detail = ""});
+  clock.time = clock.time + from_milliseconds(50);
+  progress.update({.done = 10, .total = 10, .unit = "step", .detail = ""});
+  progress.finish();
+  EXPECT_THAT(console.text, HasSubstr("[####################] 100 %"));
+  EXPECT_THAT(console.text, EndsWith("\n"));
+}
+
 // Claim: work of unknown length shows what is done and how fast, in three figures.
 TEST(Progress, UnknownTotal) {
   HandClock clock;

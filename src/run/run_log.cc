@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cstddef>
 #include <span>
 #include <utility>
 
@@ -23,6 +24,16 @@ std::optional<CurvePoint> parse_line(std::string_view line) {
   };
   return CurvePoint{
       .step = json["step"].get<std::uint64_t>(), .loss = number("loss"), .learning_rate = number("lr")};
+}
+
+// Whether a crash tore the last line of a file.
+bool ends_torn(host::Disk& disk, const std::string& path) {
+  const auto there = disk.exists(path);
+  if (!there.ok() || !*there) return false;
+  const auto mapped = disk.map(path);
+  if (!mapped.ok()) return false;
+  const std::span<const std::byte> bytes = (*mapped)->bytes();
+  return !bytes.empty() && bytes.back() != std::byte{'\n'};
 }
 
 }  // namespace
@@ -78,6 +89,7 @@ void RunLog::append(Lines& lines, const std::string& path, const std::string& li
     auto opened = disk_.open_writable(path, host::WriteMode::kAppend);
     if (!opened.ok()) return lost(opened.error());
     lines.file = std::move(*opened);
+    lines.torn = ends_torn(disk_, path);
   }
   const std::string text = lines.torn ? "\n" + line : line;
   const auto done = lines.file->append(std::as_bytes(std::span(text)));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RunLog writes metrics.jsonl and events.jsonl of a run, line by line as things happen. After a crash the
-// last line may be torn, and lines beyond the checkpoint may stand there. continue_at() drops both, so that a
-// resumed run's files look like those of a run that was never stopped.
+// last line may be torn, and metrics beyond the checkpoint may stand there. continue_at() drops such metrics,
+// so that a resumed run's curve looks like that of a run that was never stopped. Events stay: they happened.
 //
 // The log is never worth more than the run. An error while writing is kept (first_error) and shown
-// at the end, and the run goes on. Text that such an error tore stays as a line of its own. Owner
+// at the end, and the run goes on. Text that such an error or a crash tore stays as a line of its own. Owner
 // and thread: the training loop's.
 #pragma once
 

@@ -81,6 +81,22 @@ TEST(RunLog, ContinuesWithoutDoubleLines) {
   EXPECT_EQ(*host::read_text(stopped, "metrics.jsonl"), *host::read_text(whole, "metrics.jsonl"));
 }
 
+// Claim: a crash tears the last event, and no other. What happens after it stands in a line of its own.
+TEST(RunLog, EventsAfterACrash) {
+  host::SimDisk disk;
+  const host::SimClock clock;
+  const std::string torn = "{\"time\":1.0,\"event\":\"before\"}\n{\"time\":2.0,\"eve";
+  ASSERT_TRUE(host::replace_file(disk, "events.jsonl", torn).ok());
+  RunLog log(disk, clock, files());
+  ASSERT_TRUE(log.continue_at(0).ok());
+  log.event("after", {});
+  const std::string text = *host::read_text(disk, "events.jsonl");
+  const std::size_t last = text.rfind('\n', text.size() - 2);
+  const auto event = nlohmann::json::parse(text.substr(last + 1), nullptr, false);
+  ASSERT_TRUE(event.is_object()) << text;
+  EXPECT_EQ(event["event"], "after");
+}
+
 // A log is taken back while it is written. What follows stands behind the lines that were kept.
 TEST(RunLog, IsTakenBack) {
   host::SimDisk disk;

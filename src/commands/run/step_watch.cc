@@ -45,7 +45,7 @@ void StepWatch::on_step(const engine::TrainProgress& progress) {
   const std::uint64_t every = steps_of_a_line(progress.steps_total);
   const bool last = progress.steps_done == progress.steps_total;
   if (progress.steps_done % every == 0 || last) write_metric(progress);
-  if (!bar_.due()) return;
+  if (!bar_.due() && !last) return;
   bar_.update({.done = progress.steps_done,
                .total = progress.steps_total,
                .unit = "step",

@@ -6,12 +6,22 @@
 
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "run/console.h"
 #include "run/test_machine.h"
 
 namespace gossamer::commands {
 namespace {
+
+class BarConsole final : public run::Console {
+ public:
+  void write(std::string_view more) override { text += more; }
+  [[nodiscard]] bool terminal() const override { return true; }
+  [[nodiscard]] int columns() const override { return 100; }
+  std::string text;
+};
 
 class StepWatchTest : public ::testing::Test {
  protected:
@@ -68,6 +78,23 @@ TEST_F(StepWatchTest, StepsThatComeLate) {
   }
   EXPECT_EQ(watch_.steps_seen(), 15U);
   EXPECT_FALSE(watch_.error());
+}
+
+// Claim: the last step is on the bar, however soon it follows the step before.
+TEST_F(StepWatchTest, ABarEndsAtTheLastStep) {
+  BarConsole console;
+  const run::NodeHost host{.disk = machine_.disk,
+                           .clock = machine_.clock,
+                           .compute = host_.compute,
+                           .kernels = host_.kernels,
+                           .console = console};
+  StepWatch watch(host, log_, 10);
+  for (std::uint64_t step = 1; step <= 40; ++step) {
+    machine_.clock.advance(from_milliseconds(60));
+    watch.on_step({.steps_done = step, .steps_total = 40, .loss = 2, .just_done = true});
+  }
+  watch.finish();
+  EXPECT_NE(console.text.find("100 %  step 40/40"), std::string::npos) << console.text;
 }
 
 }  // namespace
