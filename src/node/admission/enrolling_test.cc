@@ -208,9 +208,9 @@ TEST_F(Enrolling, AnswersThatContradictTheirCertificate) {
   const Coordinator honest("run-1");
   const RunCredentials& credentials = honest.credentials();
   const host::Validity validity{.now_seconds = clock_.wall_seconds(), .days = 2};
-  for (const Case& one : {Case{.run = "run-1", .certified = "node-8", .believed = true},
-                          Case{.run = "run-1", .certified = "node-9"},
-                          Case{.run = "run-2", .certified = "node-8"}}) {
+  for (const Case& one :
+       {Case{.run = "run-1", .certified = "node-8", .believed = true},
+        Case{.run = "run-1", .certified = "node-9"}, Case{.run = "run-2", .certified = "node-8"}}) {
     SCOPED_TRACE(one.certified + " of " + one.run);
     const cluster::RunIdentity identity{
         .run = one.run, .authority = credentials.authority.certificate, .wire = kWire};

@@ -36,9 +36,7 @@ class FileWordsTest : public ::testing::Test {
     member_.on_other = [this](const net::Arrived& arrived) {
       return delivery_->on(arrived, coordinator_.node.id, *member_.node.links, timeline_.now());
     };
-    member_.on_tick = [this] {
-      delivery_->tick(coordinator_.node.id, *member_.node.links, timeline_.now());
-    };
+    member_.on_tick = [this] { delivery_->tick(coordinator_.node.id, *member_.node.links, timeline_.now()); };
     member_.node.open(coordinator_.node);
     run_for(1);
   }
@@ -74,8 +72,7 @@ class FileWordsTest : public ::testing::Test {
   ExchangingNode member_{timeline_, internet_, 7};
   FileCollection collection_{
       *coordinator_.disk, *coordinator_.exchange, rules_,
-      FileCollection::Options{
-          .directory = "/run/parts", .most_bytes = 10'000, .aside = coordinator_.aside}};
+      FileCollection::Options{.directory = "/run/parts", .most_bytes = 10'000, .aside = coordinator_.aside}};
   std::unique_ptr<FileDelivery> delivery_;
 };
 
