@@ -60,21 +60,35 @@ class RecentMean {
   std::uint64_t count_ = 0;  // steps
 };
 
-// A removed key's line of run.toml. It stays in the fingerprint, so that checkpoints of older programs are
-// resumed.
-constexpr std::string_view kOfOlderRuns =
+// Lines of run.toml as programs wrote them that are older than a change: of a removed key, and of one whose
+// help was written anew. They stay in the fingerprint, so that checkpoints of older programs are resumed.
+constexpr std::string_view kMicrobatchesOnce =
     "microbatches = 1                         # parts of a step's samples: nodes compute one while they "
     "exchange another; trains the same; an integer 1..16\n";
+constexpr std::string_view kHeldOutOnce =
+    "held_out = \"auto\"                        # records that training leaves out, to learn the weights of "
+    "prediction on; 0: none; auto or an integer 0..1000000\n";
+
+// Puts a line in front of a key's own one, or in its place.
+enum class Own { kStays, kGoes };
+void put_line(std::string& text, std::string_view key, Own own, std::string_view line) {
+  const std::size_t begin = text.find(fmt::format("\n{} = ", key)) + 1;
+  CHECK(begin > 0, key);
+  const std::size_t bytes = own == Own::kGoes ? text.find('\n', begin) + 1 - begin : 0;
+  text.replace(begin, bytes, line);
+}
 
 // The fingerprint of the keys that shape the trained network. It leaves out where data lies, how it is
-// checkpointed and how it is used afterwards.
+// checkpointed and how it is used afterwards. It is made of lines with their help: a help that is written anew
+// stays here as it was.
 std::uint64_t config_fingerprint(TrainConfig config) {
   config.data = {.weighting = config.data.weighting};
   config.checkpoint = {};
   config.cluster = {.codec = config.cluster.codec, .staleness = config.cluster.staleness};
   config.predict = {};
   std::string text = settings::to_toml(train_keys().values(config));
-  text.insert(text.find("\nstaleness = ") + 1, kOfOlderRuns);
+  put_line(text, "staleness", Own::kStays, kMicrobatchesOnce);
+  put_line(text, "held_out", Own::kGoes, kHeldOutOnce);
   return XXH3_64bits(text.data(), text.size());
 }
 

@@ -16,6 +16,7 @@
 #include "engines/sparse/config/negatives_plan.h"
 #include "engines/sparse/config/recipe.h"
 #include "engines/sparse/train/trainer.h"
+#include "learn/data/in_memory_dataset.h"
 
 namespace gossamer::sparse_engine {
 namespace {
@@ -151,6 +152,23 @@ TEST_F(TrainerKeys, OfTheHashTables) {
   EXPECT_EQ(hashed.update_every, 17U);
   EXPECT_EQ(hashed.update_growth, 1.5);
   EXPECT_EQ(hashed.seed, 7U);
+}
+
+// Claim: a run keeps its fingerprint from program to program, whatever becomes of its keys' helps and of keys
+// that do not shape the network. Else its checkpoints would be refused.
+TEST_F(TrainerKeys, HaveTheFingerprintOfOlderPrograms) {
+  const data::InMemoryDataset schema({.features = 300, .labels = 200});
+  const auto fingerprint = [&](const TrainConfig& config) {
+    return run_fingerprint(config, recipe_, schema).substr(0, 16);
+  };
+  EXPECT_EQ(fingerprint({}), "6711da735c4f28d9");
+  EXPECT_EQ(fingerprint(config_), "fed05145e89e2f87");
+  TrainConfig other;
+  other.data.train = "elsewhere";
+  other.checkpoint.keep = 9;
+  other.predict.held_out = 7;
+  other.cluster.copies = 3;
+  EXPECT_EQ(fingerprint(other), fingerprint({}));
 }
 
 }  // namespace
