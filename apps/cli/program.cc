@@ -8,6 +8,7 @@
 
 #include "base/nearest_name.h"
 #include "base/printable.h"
+#include "cluster/admission/token.h"
 
 namespace gossamer::cli {
 namespace {
@@ -131,7 +132,7 @@ std::string render(const Error& error, std::string_view command) {
   part("got", visible(error.got));
   part("expected", visible(error.expected));
   part("to do", visible_lines(error.fix));
-  return text;
+  return cluster::hide_tokens(text);
 }
 
 int run_program(Context& context, std::span<const std::string> arguments) {

@@ -27,7 +27,8 @@ namespace gossamer::cli {
 //     got       'x:1'
 //     expected  INDEX:VALUE
 //     to do     mend the line
-// A fix may have further lines, such as a command to be copied.
+// A fix may have further lines, such as a command to be copied. No token of a run stands in the text, even if
+// somebody typed one in the wrong place.
 [[nodiscard]] std::string render(const Error& error, std::string_view command);
 
 }  // namespace gossamer::cli

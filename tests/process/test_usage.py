@@ -128,6 +128,26 @@ class WrongWords(unittest.TestCase):
         forced = program.run("version", "--json", environment={"GOSSAMER_ISA": "scalar"})
         self.assertEqual(forced.json()["isa"], "scalar")
 
+    # A token that stands in the wrong place is a secret still: no error repeats it.
+    def test_tokens(self):
+        token = "gossamer1.CmQxMjcuMC4wLjEQ_-s3cr3t"
+        for arguments in (
+            ["join", "127.0.0.1:1", token],
+            ["join", token],
+            ["join", "127.0.0.1:1", "--token-file", token],
+            ["join", "127.0.0.1:1", "--" + token],
+            ["status", token],
+            ["token", "revoke", token, "x"],
+            ["train", "token=" + token],
+            ["train", "xmc", "train.batch=" + token, "--out", "x"],
+            [token],
+        ):
+            with self.subTest(arguments=arguments):
+                done = program.run(*arguments)
+                self.assertNotEqual(done.status, 0)
+                self.assertIn("gossamer1.***", done.err)
+                self.assertNotIn("s3cr3t", done.err)
+
 
 class World(unittest.TestCase):
     # Missing files are failures of the world: status 1, the path in the message, nothing made.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/admission/token.h"
 
+#include <absl/strings/ascii.h>
 #include <absl/strings/escaping.h>
 #include <gossamer/admission.pb.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -96,6 +98,21 @@ Result<Token> decode_token(std::string_view text) {
                     "have a new one made with `gossamer token create`");
   }
   return token;
+}
+
+std::string hide_tokens(std::string_view text) {
+  const auto of_token = [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_';
+  };
+  std::string out;
+  for (std::size_t at = text.find(kPrefix); at != std::string_view::npos; at = text.find(kPrefix)) {
+    out += text.substr(0, at + kPrefix.size());
+    text.remove_prefix(at + kPrefix.size());
+    const auto end = std::ranges::find_if_not(text, of_token);
+    if (end != text.begin()) out += "***";
+    text.remove_prefix(static_cast<std::size_t>(end - text.begin()));
+  }
+  return out.append(text);
 }
 
 }  // namespace gossamer::cluster

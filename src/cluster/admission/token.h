@@ -34,4 +34,8 @@ struct Token {
 // because it may hold most of a secret.
 [[nodiscard]] Result<Token> decode_token(std::string_view text);
 
+// The text with "gossamer1.***" in the place of everything that looks like a token. For messages that repeat
+// what somebody typed: a token may stand in the wrong place.
+[[nodiscard]] std::string hide_tokens(std::string_view text);
+
 }  // namespace gossamer::cluster

@@ -88,5 +88,19 @@ TEST(TokenText, SaysWhatIsWrong) {
   EXPECT_EQ(what(text.substr(0, text.size() / 2)), "is cut off or mistyped");
 }
 
+// Claim: nothing of a token is left in a text that somebody else may read, wherever it stands and however
+// much of it is there. Other text stays.
+TEST(TokenText, IsHidden) {
+  const std::string token = encode_token(random_token(7));
+  const std::string secret = token.substr(token.find('.') + 1);
+  EXPECT_EQ(hide_tokens(token), "gossamer1.***");
+  EXPECT_EQ(hide_tokens("got '" + token + "', twice " + token), "got 'gossamer1.***', twice gossamer1.***");
+  for (std::size_t cut = 1; cut < secret.size(); cut += 9)
+    EXPECT_EQ(hide_tokens("key=gossamer1." + secret.substr(0, cut) + "."), "key=gossamer1.***.") << cut;
+  for (const std::string text :
+       {"", "gossamer", "a line that begins with gossamer1. as printed", "gossamer1."})
+    EXPECT_EQ(hide_tokens(text), text);
+}
+
 }  // namespace
 }  // namespace gossamer::cluster

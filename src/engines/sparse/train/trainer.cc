@@ -79,8 +79,8 @@ void put_line(std::string& text, std::string_view key, Own own, std::string_view
 }
 
 // The fingerprint of the keys that shape the trained network. It leaves out where data lies, how it is
-// checkpointed and how it is used afterwards. It is made of lines with their help: a help that is written anew
-// stays here as it was.
+// checkpointed and how it is used afterwards. It is made of lines with their help: a help that is written
+// anew stays here as it was.
 std::uint64_t config_fingerprint(TrainConfig config) {
   config.data = {.weighting = config.data.weighting};
   config.checkpoint = {};
