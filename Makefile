@@ -31,7 +31,9 @@ test: ## build and run every test that CI runs: release, ASan+UBSan, TSan
 	@tools/dev/setup test
 	@JOBS=$(JOBS) tools/dev/run-tests release debug tsan
 
-test-all: ## before an issue ends: sanitizers over everything, SEEDS=100000, fuzzers (hours)
+# No sanitizer sees tests labelled slow: whole farms, which would take many hours, and process tests that wait on real
+# time. Their code meets sanitizers in the tests of its parts, and in short farms.
+test-all: ## before an issue ends: sanitizers over all but slow tests (farms, real time), SEEDS=100000, fuzzers (hours)
 	@tools/dev/setup test
 	@SANITIZE_ALL=1 JOBS=$(JOBS) tools/dev/run-tests release debug tsan
 	@$(MAKE) --no-print-directory check sim fuzz
@@ -66,11 +68,11 @@ check: ## format, tidy, shellcheck, every header and source alone, clang-tidy on
 	@tools/dev/setup check
 	@ALL=$(ALL) JOBS=$(JOBS) tools/dev/run-checks
 
-asan: ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer (make test: tests of the parts)
+asan: ## all but slow tests under AddressSanitizer and UndefinedBehaviorSanitizer (make test: tests of the parts)
 	@tools/dev/setup test
 	@SANITIZE_ALL=1 JOBS=$(JOBS) tools/dev/run-tests debug
 
-tsan: ## all tests under ThreadSanitizer (make test: only those with threads)
+tsan: ## all but slow tests under ThreadSanitizer (make test: only those with threads)
 	@tools/dev/setup test
 	@SANITIZE_ALL=1 JOBS=$(JOBS) tools/dev/run-tests tsan
 
