@@ -35,8 +35,7 @@ test: ## build and run every test that CI runs: release, ASan+UBSan, TSan
 # time. Their code meets sanitizers in the tests of its parts, and in short farms.
 test-all: ## before an issue ends: sanitizers over all but slow tests (farms, real time), SEEDS=100000, fuzzers (hours)
 	@tools/dev/setup test
-	@SANITIZE_ALL=1 JOBS=$(JOBS) tools/dev/run-tests release debug tsan
-	@$(MAKE) --no-print-directory check sim fuzz
+	@JOBS=$(JOBS) SEEDS=$(SEEDS) FUZZ_SECONDS=$(FUZZ_SECONDS) tools/dev/run-all
 
 bench: bench-sparse bench-links bench-cluster ## every table of docs/benchmarks.md (hours with the peers; needs real data, see bench/README.md)
 
