@@ -54,7 +54,8 @@ void LeadWatch::heard(net::PeerId from, const membership::ToCoordinator& said, I
   if (said.has_beat()) take_up(life->second, said.beat(), durable_.served(from.incarnation), now);
 }
 
-// A joining member is no witness: a node may begin lives to be one.
+// A joining member is no witness: a node may begin lives to be one. What it says stands until its next beat,
+// and counts if it serves by then.
 void LeadWatch::take_up(Life& life, const membership::Beat& beat, bool serves, Instant now) const {
   std::map<NodeId, Word> hears;
   for (const std::uint64_t one : beat.hears()) {
@@ -65,9 +66,7 @@ void LeadWatch::take_up(Life& life, const membership::Beat& beat, bool serves, I
   }
   life.hears = std::move(hears);
   life.quiet.clear();
-  for (const std::uint64_t one : beat.quiet()) {
-    if (serves) life.quiet.emplace(one);
-  }
+  for (const std::uint64_t one : beat.quiet()) life.quiet.emplace(one);
   // Work on which members rest counts only if the member knows that they are to rest.
   if (beat.work_ms() > life.work_ms && Epoch(beat.epoch()) >= durable_.begun()) life.worked = now;
   life.work_ms = beat.work_ms();
@@ -117,7 +116,7 @@ std::optional<std::string> LeadWatch::contradicted(NodeId node, Instant last, In
   std::size_t silent = 1;
   for (const auto& [by, life] : lives_) {
     if (life.down) ++silent;
-    if (life.quiet.contains(node)) ++quiet;
+    if (life.quiet.contains(node) && durable_.served(by)) ++quiet;
     const auto word = life.hears.find(node);
     if (word == life.hears.end() || life.down || now - life.heard > kSurelyHeard) continue;
     // Others are asked once the silence is so long.

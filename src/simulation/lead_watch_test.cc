@@ -162,6 +162,22 @@ TEST_F(LeadWatchTest, JoiningMembersAreNoWitnesses) {
   }
 }
 
+// Claim: where a member hears another and one that joins does not, the word of the second counts from when it
+// serves, though it was said before.
+TEST_F(LeadWatchTest, AWordCountsOnceItsMemberServes) {
+  for (const bool serves : {false, true}) {
+    record(6, membership::JOINING);
+    watch_.began({});
+    beat({2, 3, 6}, 1);
+    for (int i = 0; i < 3; ++i) {
+      said(3, {.hears = {2}}, 2.1 + 0.1 * i);
+      said(6, {.quiet = {2}}, 2.1 + 0.1 * i);
+    }
+    if (serves) record(6, membership::SERVING);
+    EXPECT_EQ(may_fence(2, 2.4), serves);
+  }
+}
+
 // Claim: many whose connections broke together may be fenced once the others say that it is quiet, or after
 // 10 s. A single one needs nobody's word.
 TEST_F(LeadWatchTest, ManyTogetherNeedAWord) {
