@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests only: blocks of pages that the code knows better, as tables of states. A block stands between the
-// lines
-// <!-- NAME --> and <!-- /NAME -->. Thread rule: any thread.
+// lines <!-- NAME --> and <!-- /NAME -->. Thread rule: any thread.
 #pragma once
 
 #include <fmt/format.h>

@@ -9,8 +9,9 @@
 
 namespace gossamer {
 
-// Whether the text begins with an object, or with an array whose first value is an object, an array or a
-// string, and that ends or has another value behind it. Where the text is not `whole`, it may end before.
+// Whether the text begins with an object, or with an array. The first value of the array must be an object,
+// an array or a string. Behind it the array must end or have another value. Where the text is not `whole`, it
+// may end before.
 [[nodiscard]] bool begins_json(std::string_view text, bool whole);
 
 }  // namespace gossamer

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// read_json: the one reader of JSON and CBOR that somebody else may have written, such as files of a run or a
-// model, messages, and answers of etcd. Text within too many brackets is an error. The library takes such a
+// read_json: the one reader of JSON and CBOR that somebody else may have written. Such are files of a run or
+// a model, messages, and answers of etcd. Text within too many brackets is an error. The library takes such a
 // text, but copies, compares and writes the value by recursion, which ends at the end of the stack. A key
 // that stands twice in one object is an error, too: the library would take the last of its values without a
 // word.

@@ -34,8 +34,9 @@ class NodeProcesses {
     std::string program;  // path of the file
     host::Endpoint at;    // where they join
     std::string token;
-    // A node that is killed is started again at once. Once the nodes are at work, so is one that fails or
-    // leaves: after a second, and twice as long after each further failure, up to a minute.
+    // A node that is killed is started again at once. Once the nodes are at work, one that fails or leaves is
+    // started again, too. It is started after a second, and twice as long after each further failure, up to a
+    // minute.
     bool starts_again = false;
   };
 

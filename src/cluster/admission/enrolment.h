@@ -44,8 +44,8 @@ struct EnrollRules {
   std::function<std::uint64_t(const std::string&)> used;  // nodes that the token of this id has let in
 };
 // Checks whether a stranger may enrol, and changes nothing. The request must be readable (else kBadData). A
-// wire version must be in common, the book must find the token good, and the token must have a use left (else
-// kRefused, or the book's error).
+// wire version must be in common, and the token must have a use left (else kRefused). The book must find the
+// token good (else the book's error).
 [[nodiscard]] Result<wire::EnrollRequest> check_enroll(const std::string& body, const EnrollRules& rules);
 
 // Signs a certificate for the key in a certificate request, under a name.

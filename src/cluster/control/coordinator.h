@@ -60,17 +60,17 @@ class Coordinator {
   static constexpr Duration kStopTime = RunEnd::kLeaveTime;
   // Members that join have so long to leave, once all others have left. They have nothing to save.
   static constexpr Duration kJoiningLeaveTime{10'000'000'000};
-  static constexpr Duration kLastWord{
-      5'000'000'000};  // a member fenced while the run ends may ask for so long how it ended
+  // A member that is fenced while the run ends may ask for so long how it ended.
+  static constexpr Duration kLastWord{5'000'000'000};
   // A silent member that was told that the run ends saves on its own disk, and brings that to the next fleet.
   static constexpr Duration kEndingPatience{20'000'000'000};
   // The same while the view changes once more. It may wait for a common step and rest for a minute before it
   // saves. Fenced earlier, it would end without that.
   static constexpr Duration kToldPatience{120'000'000'000};
   static constexpr std::size_t kMostNames = 100'000;  // nodes that a beat may name
-  static constexpr std::string_view kUnreachable =
-      "it and others cannot reach each other";                                      // why one is lost
-  static constexpr std::string_view kRestless = "it did not come to rest in time";  // likewise
+  // Why a member is lost.
+  static constexpr std::string_view kUnreachable = "it and others cannot reach each other";
+  static constexpr std::string_view kRestless = "it did not come to rest in time";
 
   Coordinator(Options options, Records records, Workload& workload, net::Links& links, Instant now);
 

@@ -72,7 +72,7 @@ struct RunEvent {
   std::string text = {};
 };
 
-// Reports of a member that it has lost messages of another. Each that counts is a rest for all, so a member
+// Reports of a member that it has lost messages of another. Each that counts is a rest for all. So a member
 // that loses something after each change of the view would keep all others from a step.
 class BelievedLosses {
  public:

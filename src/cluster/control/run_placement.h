@@ -35,8 +35,9 @@ struct AtRest {
 [[nodiscard]] HoldingMap holdings_of(const placement::Placement& placed);
 // The engine's decision for members that hold things so. It fails if it is too large to be kept.
 [[nodiscard]] Decision decide(const AtRest& rest, const HoldingMap& after);
-// A member may report anything, and the decision rests on all reports. If it would be too large to be kept: a
-// member whose report is the largest, and more than twice as large as those of most. It is not believed.
+// A member may report anything, and the decision rests on all reports. Where it would be too large to be
+// kept, this names a member that is not believed. Its report is the largest, and more than twice as large as
+// those of most.
 [[nodiscard]] std::optional<NodeId> says_too_much(const AtRest& rest, const placement::Placement& placed);
 // Whether all that had a part, or a copy of it, are gone. Other failures have no decision beside them.
 [[nodiscard]] bool loses_a_part(const AtRest& rest, const placement::Placement& placed);

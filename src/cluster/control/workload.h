@@ -54,7 +54,7 @@ class Workload {
   // rest on its argument alone, because a coordinator that takes over decides again.
   [[nodiscard]] virtual Decision decide(const Rest& rest) = 0;
   // The last decision is that of a view which is installed. All others were trials: nothing follows from
-  // them. Called before the store has the decision, and so before members are told: a lead that begins anew
+  // them. Called before the store has the decision, and so before members are told. A lead that begins anew
   // then leaves them no word of a failure.
   virtual void installed(const Decision& /*decision*/) {}
 };

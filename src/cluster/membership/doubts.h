@@ -7,8 +7,8 @@
 //   the way to members elsewhere.
 // - No other member hears it. Those that are still heard are asked about the silent. A member that more of
 //   them hear than do not is spared: the path to this process alone is broken.
-// - Few fell silent. Where at least two, and at least a third of all elsewhere, are silent together, one is
-//   fenced only once more than half of those that know say that it is quiet for them, too.
+// - Few fell silent. Many did where at least two, and at least a third of all elsewhere, are silent together.
+//   Then one is fenced only once more than half of those that know say that it is quiet for them, too.
 // - No word of a single member ends the lives of all that hold something: it may lie. Two must say it.
 //
 // A member ends by itself when it has been without a coordinator for its patience. After that time nobody is
@@ -31,8 +31,8 @@ class Doubts {
  public:
   // Connections come back one after another. They try again the later the longer the silence was.
   static constexpr Duration kComeBack{10'000'000'000};
-  // If all that hold something are silent for so long, another member may take over: unless more of those
-  // that are heard, joining ones too, hear them than do not.
+  // If all that hold something are silent for so long, another member may take over. It may not where more of
+  // those that are heard, joining ones too, hear them than do not.
   static constexpr Duration kAbandoned{120'000'000'000};
 
   struct Peer {

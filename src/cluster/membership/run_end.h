@@ -3,7 +3,7 @@
 // RunEnd: why a run is to end, and when its members are told so. While the view changes the end waits, as
 // members at rest may be a step apart. Then they have a time to save and to leave. If a member dies
 // meanwhile, the others take its things over and are told again. All of that has one deadline, from the first
-// time that they were told: members could else die one after another and keep the end from coming.
+// time that they were told. Members could else die one after another and keep the end from coming.
 //
 // Thread rule: one owner, the coordinator's.
 #pragma once
@@ -23,8 +23,8 @@ class RunEnd {
   static constexpr Duration kLeaveTime{600'000'000'000};  // of members, from when they are told
   // For the end of a change, at most: silent members are spared for ten minutes.
   static constexpr Duration kWaits{660'000'000'000};
-  // From when members are told first, however often they are told again: time to leave, for one change of the
-  // view as above, and to leave after it.
+  // From when members are told first, however often they are told again. It is the time to leave, for one
+  // change of the view as above, and to leave after it.
   static constexpr Duration kEndsWithin{1'860'000'000'000};
   // The last minute is for saving: members that wait for a change are told before it.
   static constexpr Duration kSaveTime{60'000'000'000};

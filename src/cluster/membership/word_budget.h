@@ -3,12 +3,12 @@
 // WordBudget: how much one member may say to its coordinator: words, and the bytes in them. Of each, kAtOnce
 // may be spent in a moment, and then kPerSecond. Each word takes the time of the one coordinator, and most
 // have an answer, which waits there until the member has read it. Two bytes may become an object, so bytes
-// take the coordinator's time too: kBytesPerSecond is some 5 % of one core where all of them do (1 MiB takes
+// take the coordinator's time too. kBytesPerSecond is some 5 % of one core where all of them do (1 MiB takes
 // 24 ms).
 //
-// A member that was cut off says its requests once more when it is back (request_budget.h), and at most the
-// beats of 10 s, after which its link is known to be broken. Otherwise it says some ten words a second. A
-// mark has ten bytes, so a beat that marks 4,000 tracks, the most of a fleet check, has 40 KB.
+// A member that was cut off says its requests once more when it is back (request_budget.h). It then also says
+// at most the beats of 10 s, after which its link is known to be broken. Otherwise it says some ten words a
+// second. A mark has ten bytes, so a beat that marks 4,000 tracks, the most of a fleet check, has 40 KB.
 //
 // Thread rule: plain value, one owner.
 #pragma once

@@ -7,7 +7,9 @@
 //
 // Deciding whether there is an order is NP-hard (things of unequal size and members with little to spare).
 // Moves that fit are made, smallest first. If that ends in a circle of moves that wait for one another, plans
-// of up to kExactMoves moves are searched completely. Thread rule: pure function.
+// of up to kExactMoves moves are searched completely. No product code calls it yet.
+//
+// Thread rule: pure function.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,7 @@
 //   2. A thing whose holder may keep it stays. A thing without a holder goes where its snapshot lies, as far
 //      as 3 allows it.
 //   3. The time of a step is small:
-//        max over members that hold something of ((own work + work of its things) / speed)
+//        max over members that hold something of ((own work + work of its things) / speed).
 //      A thing without a holder goes where it costs least. A running placement is changed if that pays
 //      (Options). So a member holds nothing if its own work is more than it takes off the others.
 // docs/placement.md: the method, its bounds (with the papers), what it costs.

@@ -62,9 +62,8 @@ struct EvaluateRequest {
                                                             sparse_engine::Predictor& predictor,
                                                             const EvaluateRequest& request);
 
-// Finds out what test records lie at `path`. Where the content does not tell the format, they are taken for
-// records as the model was trained on them: lines of names, and what is read once. Errors are those of
-// find_source().
+// Finds out what test records lie at `path`. Lines of names, and what is read once, do not tell their format.
+// They are taken for records as the model was trained on them. Errors are those of find_source().
 [[nodiscard]] Result<Source> find_test(host::Disk& disk, const std::string& path,
                                        const sparse_engine::Model& model);
 

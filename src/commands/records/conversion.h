@@ -42,14 +42,14 @@ enum class Makes { kRecords, kText };
 // The line behind such a command that says what it rests on.
 [[nodiscard]] std::string check_words(std::string_view guess);
 
-// The rows of a table that are not blank, as Python's csv reads them with skipinitialspace: a quote counts at
+// The rows of a table that are not blank, as Python's csv reads them with skipinitialspace. A quote counts at
 // the start of a cell alone. TSV, for a tab, has no quotes. A last row that may be cut off is no row.
 [[nodiscard]] std::vector<std::vector<std::string>> table_rows(const SeenFile& file, char separator);
 // Whether the first row names the columns: a usual name is among its cells, and no cell comes again below.
 [[nodiscard]] bool has_header(const std::vector<std::vector<std::string>>& rows);
 // How many cells of the first row are usual names of columns.
 [[nodiscard]] std::size_t usual_names(const std::vector<std::string>& row);
-// What stands between the cells of a table: what the line "sep=;" of Excel says, else the tab, comma,
+// What stands between the cells of a table. A line like "sep=;" of Excel says it. Else it is the tab, comma,
 // semicolon or bar by which most rows have as many cells as the first, at least two. Without such rows it is
 // one that is in the first line. Nothing: none is.
 [[nodiscard]] std::optional<char> table_separator(const SeenFile& file);

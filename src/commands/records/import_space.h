@@ -31,8 +31,8 @@ struct ImportEstimate {
 [[nodiscard]] std::uint64_t estimate_text(std::string_view sample);
 [[nodiscard]] std::uint64_t estimate_copy(std::string_view sample);
 
-// kFailed when the estimate, or for one from a sample its half, is more than what is free beside `path`;
-// between half and whole it is told on the console.
+// kFailed when the estimate is more than what is free beside `path`. For an estimate from a sample its half
+// must be more. Between half and whole it is told on the console.
 [[nodiscard]] Result<void> check_import_space(const run::NodeHost& host, const ImportEstimate& estimate,
                                               const std::string& path);
 

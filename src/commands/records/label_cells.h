@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the labels of a record stand in one cell of a table: one alone, several with a separator between, or a
-// list as JSON or Python writes it. A command that splits a list at its commas would make wrong labels.
+// How the labels of a record stand in one cell of a table. It is one alone, several with a separator between,
+// or a list as JSON or Python writes it. A command that splits a list at its commas would make wrong labels.
 //
 // Thread rule: plain functions.
 #pragma once
@@ -26,7 +26,8 @@ struct LabelCells {
 };
 
 // Looks at the cells of a column of labels. Commas with a blank behind them, as in "Dallas, TX", separate
-// only where at least half of such cells have a piece that another cell has at another place.
+// only where pieces come again. At least half of such cells must have a piece that another cell has at
+// another place.
 [[nodiscard]] LabelCells look_at_labels(std::span<const std::string> cells);
 
 // What gives the list of labels of row `r` in Python. Requires another form than kOther.

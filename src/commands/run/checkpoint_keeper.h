@@ -40,7 +40,7 @@ class CheckpointKeeper {
 
   // Files of a member of checkpoints that are not whole. Its oldest ones go.
   static constexpr std::size_t kMostUnfinished = 16;
-  // A step whose files are as many as before is looked at again after so many looks: a file of it may have
+  // A step whose files are as many as before is looked at again after so many looks. A file of it may have
   // been replaced, or could not be read.
   static constexpr std::uint64_t kLookAgain = 50;
 

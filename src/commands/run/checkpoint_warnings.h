@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CheckpointWarnings tells people that no checkpoint can be written, also when quiet. A full disk fails each
-// of them, so they are told of the first one, again after a while, and when one is written once more.
+// of them. So people are told of the first one, again after a while, and when one is written once more.
 //
 // Thread rule: the thread that trains or leads.
 #pragma once

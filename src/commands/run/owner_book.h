@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // OwnerBook: the books by which a lead asks its members for files (docs/protocols/delivery.md). They are the
-// lead's own: which member owned what by the views that were installed, how far the steps are by the marks,
-// and which checkpoint is whole. What a member says of itself counts only against it.
+// lead's own. They say which member owned what by the views that were installed. They also say how far the
+// steps are by the marks, and which checkpoint is whole. What a member says of itself counts only against it.
 //
 // Owners of the last views are kept in a file of the run. So a member that left without a coordinator can
 // bring its part to the next one.

@@ -4,7 +4,7 @@
 // and collects what they have trained and their checkpoints. There are two kinds of members:
 //
 // Members from anywhere. They may come, leave and be killed. If none is left, this process waits for others,
-// or the same, which go on from the newest checkpoint; members that leave in order write one of their last
+// or the same. They go on from the newest checkpoint. Members that leave in order write one of their last
 // step. This process may be killed: members go on, and the next process leads them. A run that was stopped
 // has ended. Resumed, it goes on from the newest checkpoint, and machines of before join with what they have.
 //

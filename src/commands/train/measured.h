@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is learnt of a trained network by asking it: its figures on the test records of its run, and how
-// likely its answers are right.
+// What is learnt of a trained network by asking it. That is its figures on the test records of its run, and
+// how likely its answers are right.
 //
 // Thread rule: any thread, if the predictor takes it.
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FleetConfiguration: what the coordinator of a sparse run tells its members beside the Supply
-// (node/files/supply.h): the resolved config, and what the coordinator has found in the data.
+// (node/files/supply.h). That is the resolved config, and what the coordinator has found in the data.
 //
 // Thread rule: plain values.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FleetRecovery: what a change of the view that lost or moved something has cost a member, and the one
+// FleetRecovery: what a change of the view that lost or moved something has cost a member. It has the one
 // description of its fields, from which reports, events and summaries are made.
 //
 // Thread rule: plain values.

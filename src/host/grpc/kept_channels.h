@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // KeptChannels: the channels of questions that are asked again and again, one for each address. A channel
-// serves as long as it works: the first question that fails takes it out of use, and so does one that has
+// serves as long as it works. The first question that fails takes it out of use, and so does one that has
 // waited for kLongestWait. A channel of before answers the questions that it has.
 //
 // Channels must not be freed on gRPC's threads, so only their users have references. Thread rule: any thread.

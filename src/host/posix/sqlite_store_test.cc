@@ -28,10 +28,8 @@
 
 namespace {
 
-// All syncs of this process come through here, those of the library too. They are counted, and fail when told
-// to.
-// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): a replaced function has no arguments of
-// ours
+// All syncs of this process come through here, the library's too. They are counted, and fail when told to.
+// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): a replaced call's arguments are fixed
 int syncs = 0;
 bool syncs_fail = false;
 ino_t synced = 0;  // what was synced last

@@ -35,9 +35,9 @@
 // to rounding. Samples without labels count in the mean but add nothing to loss or gradient. Samples without
 // features work.
 //
-// The parts of a step: its rows (step_rows.h), what is done by sample (sample_phases.h), by output row
-// (panel_softmax.h), by dense layer (dense_layers.h) and by embedding row (embedding_update.h), and its times
-// (step_times.h).
+// The parts of a step are its rows (step_rows.h), its times (step_times.h) and its work. The work is done by
+// sample (sample_phases.h), by output row (panel_softmax.h), by dense layer (dense_layers.h) and by embedding
+// row (embedding_update.h).
 //
 // Memory: see bytes(). A step allocates only when it is larger than all before it. Owner and thread rule: one
 // thread, the owner of the Compute.

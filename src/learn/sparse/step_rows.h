@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepRows: the rows that a step touches, listed by the worker that owns them: output rows of the batch's
-// labels, of drawn negatives and of what samples found (hash_negatives.h), and embedding rows of its
-// features.
+// StepRows: the rows that a step touches, listed by the worker that owns them. Output rows are those of the
+// batch's labels, of drawn negatives and of what samples found (hash_negatives.h). Embedding rows are those
+// of its features.
 //
 // A step begins with begin(), or with begin() and recall(). Then select() lists a worker's output rows. Where
 // samples ask, this comes after they have asked.

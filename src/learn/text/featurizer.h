@@ -2,8 +2,8 @@
 //
 // Text to features. The features of a text are its words (words.h) and, per word,
 //   - its stem: the word without a common English ending, so that "digs" and "digging" meet (word_parts.h);
-//   - its sub-words: the runs of subword_min..subword_max code points of "<word>", '<' and '>' marking its
-//     ends (Bojanowski et al., "Enriching word vectors with subword information", TACL 2017, section 3.2).
+//   - its sub-words: the runs of subword_min..subword_max code points of "<word>". '<' and '>' mark its ends
+//     (Bojanowski et al., "Enriching word vectors with subword information", TACL 2017, section 3.2).
 // Values are counts; FeatureWeighting (weighting.h) does the rest.
 //
 // A FeatureCounter makes a vocabulary in one pass over the documents. It takes features in at least

@@ -82,9 +82,10 @@ struct Link {
   [[nodiscard]] LaneState& lane(host::Lane which) { return lanes[lane_index(which)]; }
   [[nodiscard]] const LaneState& lane(host::Lane which) const { return lanes[lane_index(which)]; }
 
-  // Since when the lane does not carry what it should, if it does not: it is not up, or it is the control
-  // lane, and nothing has come on it, or a Ping has no answer. A moment that has just begun means nothing.
-  // Pings of the bulk lane wait behind messages, so only its connection's end says that it is blocked.
+  // Since when the lane does not carry what it should, if it does not. It does not while it is not up. The
+  // control lane also does not while nothing has come on it, or a Ping has no answer. A moment that has just
+  // begun means nothing. Pings of the bulk lane wait behind messages, so only its connection's end says that
+  // it is blocked.
   [[nodiscard]] Instant blocked_since(host::Lane which, const Connections& connections, Instant now) const;
   // A connection carries its lane from now on.
   void came_up(const Connection& connection, Instant now);
@@ -107,8 +108,9 @@ struct Link {
   [[nodiscard]] const host::Endpoint* claimed(host::Lane which, NodeId coordinator) const;
   // Attempts that are planned come at once.
   void hurry(Instant now);
-  // Whether the other side, which opened the link, seems not to have it: nothing has come after its Hello,
-  // and the control lane has had no connection for 4 s. It may have ended the link, or be cut off.
+  // Whether the other side, which opened the link, seems not to have it. It seems so if nothing has come
+  // after its Hello, and the control lane has had no connection for 4 s. The other side may have ended the
+  // link, or be cut off.
   [[nodiscard]] bool forsaken(Instant now) const;
 
   // The other side has opened the link, and nothing has come after its Hello.

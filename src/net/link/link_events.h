@@ -60,8 +60,10 @@ enum class Refused {
   kElsewhere,     // another node or run than we thought
   kIncompatible,  // versions or certificates do not fit
 };
-// The link is over: the peer left, was fenced, came back as another incarnation, or refused us (kind
-// kRefused). Messages that were not acknowledged are lost. `peer.incarnation` is 0 if we never got through.
+// The link is over: the peer left, was fenced, came back as another incarnation, or refused us. A refusal
+// that another link would meet, too, has kind kRefused. Others have kFailed: gone, busy, protocol, or no
+// reason given. Messages that were not acknowledged are lost. `peer.incarnation` is 0 if we never got
+// through.
 struct LinkEnded {
   PeerId peer;
   Error reason;

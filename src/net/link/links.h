@@ -7,8 +7,8 @@
 // A pure state machine over the Network seam. Events come in by on(), and time by `now`; what users should
 // know goes into `out`. Calls on the Network only queue. The driver calls tick() at next_wakeup().
 //
-// Its parts: all connections (connections.h) with the states of each (link_states.h), the identity of the
-// other end (handshake.h), and the frames of connections that are up (link_traffic.h).
+// Its parts: all connections (connections.h) with the states of each (link_states.h), and the identity of the
+// other end (handshake.h). Another part is the frames of connections that are up (link_traffic.h).
 //
 // Thread rule: one owner, the loop thread.
 #pragma once
@@ -103,9 +103,9 @@ class Links {
   // relay. No message is lost or doubled, as with connections that broke. False: it did not open it. The next
   // on() or tick() tells that the lane is broken.
   bool reroute(const PeerAddress& to, host::Lane lane, Instant now);
-  // Since when a lane of a link that this node opened carries less than it should: it is not up, or it is the
-  // control lane, and nothing comes on it, or what goes there has no answer. A lane with nothing wrong gives
-  // a moment within the last Ping and its answer.
+  // Since when a lane of a link that this node opened carries less than it should. It does while it is not
+  // up. The control lane also does while nothing comes on it, or what goes there has no answer. A lane with
+  // nothing wrong gives a moment within the last Ping and its answer.
   [[nodiscard]] std::optional<Instant> blocked_since(NodeId node, host::Lane lane, Instant now) const {
     const Link* const link = find(node);
     if (link == nullptr || !link->opener) return std::nullopt;

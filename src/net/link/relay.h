@@ -7,7 +7,7 @@
 // pass the bound ends.
 //
 // The outer connections belong to links that are up; Links tells which. next_frame() takes the frames for an
-// outer connection, when its own have gone. Nodes that send over it share it: each has as many bytes as the
+// outer connection, when its own have gone. Nodes that send over it share it. Each has as many bytes as the
 // others, however many inner connections it has, and whatever it opens and closes.
 //
 // A pure state machine without time. Thread rule: one owner.

@@ -63,7 +63,7 @@ inline constexpr std::int64_t kCertificateSeconds = std::int64_t{7} * 24 * 3600;
 // Keeps a membership, durable when it returns. It replaces an earlier one.
 [[nodiscard]] Result<void> keep_membership(host::Disk& disk, const std::string& directory,
                                            const Membership& membership);
-// Where the authority's key is too, a certificate that does not hold any more is renewed: a coordinator may
+// Where the authority's key is too, a certificate that does not hold any more is renewed. A coordinator may
 // have been away for longer than its certificate holds.
 [[nodiscard]] Result<Membership> load_membership(host::Disk& disk, const std::string& directory,
                                                  double now_seconds);

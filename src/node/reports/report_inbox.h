@@ -31,10 +31,11 @@ class ReportInbox {
     net::PeerId peer;
     std::string why;  // for people
   };
-  // Batches of a node: a second, in the mean; at once, which is more than a member may keep (ReportOutbox);
-  // and above both, dropped, before the node is blamed.
+  // Batches of a node a second, in the mean.
   static constexpr double kBatchesPerSecond = 100;
+  // Batches at once: more than a member may keep (ReportOutbox).
   static constexpr double kMostAtOnce = 400;
+  // Batches above both are dropped. After so many of them the node is blamed.
   static constexpr std::uint64_t kMostOver = 1000;
 
   // Writes reports, none of which it has written before, so that they outlive this process. Returns why their

@@ -12,7 +12,7 @@
 // the original, each with another member. While faults have taken fewer lives since all copies were in their
 // places, every piece is left somewhere. The run must then go on. A life counts only if a fault struck that
 // very member: killed it, stopped it, made it leave, or cut it off from everybody. A member that was fenced
-// because two others did not reach each other, or because of its coordinator's troubles, was there: losing
+// because two others did not reach each other, or because of its coordinator's troubles, was there. Losing
 // its piece is no rightful loss.
 //
 // Thread rule: the simulation's.

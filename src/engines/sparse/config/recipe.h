@@ -72,8 +72,9 @@ struct RunProcess {
 [[nodiscard]] std::uint64_t memory_needed(const TrainConfig& config, const Recipe& recipe,
                                           const DataShape& shape, const RunProcess& process);
 
-// Bytes on disk, a few kB of headers rounded up: of one checkpoint, of the checkpoint after the last step, of
-// the model directory (docs/protocols), and of what nodes deliver and the run keeps until it is finished.
+// Bytes on disk, a few kB of headers rounded up. They are those of one checkpoint, of the checkpoint after
+// the last step, and of the model directory (docs/protocols). Parts are what nodes deliver, and the run keeps
+// until it is finished.
 struct DiskNeeded {
   std::uint64_t checkpoint = 0;
   std::uint64_t last_checkpoint = 0;

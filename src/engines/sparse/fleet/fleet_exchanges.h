@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The exchanges of a member of a sparse run with the others of its layout (docs/protocols/sparse-step.md):
-// their names, the operations that they are, and the messages that they take.
+// The exchanges of a member of a sparse run with the others of its layout (docs/protocols/sparse-step.md).
+// Each has a name, the operation that it is, and the messages that it takes.
 //
 // Thread rule: the loop thread.
 #pragma once

@@ -175,8 +175,7 @@ TEST(FleetOutage, StopsWithACheckpoint) {
 
 // Claim: members that are all told to leave, at once or one after the other, lose no step. The last ones save
 // the step that they have reached. Others, or the same, go on from it, many times, and end with what one node
-// trains.
-// Rounding adds up over 400 steps.
+// trains. Rounding adds up over 400 steps.
 TEST(FleetOutage, AWeekOfLeavingAndReturning) {
   std::uint64_t days = 0;
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FleetSnapshots: the copies that members keep of each other's pieces, as a member knows of them, and the
-// snapshot that is on its way (docs/protocols/sparse-step.md, "Snapshots"). A snapshot is three exchanges,
-// beside the steps.
+// FleetSnapshots: the copies that members keep of each other's pieces, as a member knows of them. The
+// snapshot that is on its way is here, too (docs/protocols/sparse-step.md, "Snapshots"). A snapshot is three
+// exchanges, beside the steps.
 //
 //   snapshots.begin(step, keeps);                    // then delta_work() gathers what the keepers lack
 //   auto giving = snapshots.cut(deltas);             // the first exchange

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepWishes: what the members of a layout have asked for in its steps, and which of them break the rules of
-// asking (docs/protocols/sparse-step.md, "The byte behind GRADIENT"). An honest member breaks none, however
-// late its messages come.
+// StepWishes: what the members of a layout have asked for in its steps. It finds those that break the rules
+// of asking (docs/protocols/sparse-step.md, "The byte behind GRADIENT"). An honest member breaks none,
+// however late its messages come.
 //
 // Thread rule: the loop thread. Pure: no messages. Time is a parameter.
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fits a Calibration (model/fusion_options.h) on records that training held out: a logistic regression of
-// "the record has this label" on ln(q) and -ln(1 - q), q the label's share of the softmax. The best
+// Fits a Calibration (model/fusion_options.h) on records that training held out. It is a logistic regression
+// of "the record has this label" on ln(q) and -ln(1 - q). q is the label's share of the softmax. The best
 // kCalibrated labels of each record are the examples, as people look at these.
 //
 // Thread rule: pure functions, but for add_examples(): the thread that may call the predictor.

@@ -59,7 +59,7 @@ class LeadQuestions {
   // The newest question about the part of the open epoch; null: there is none.
   [[nodiscard]] std::shared_ptr<const Question> take();
   // Sends an answer to the question that was taken last. It is dropped if the link over which the question
-  // came is gone: over the next one the lead asks again, and expects no other answer.
+  // came is gone. Over the next one the lead asks again, and expects no other answer.
   void give(net::Message answer, Instant now);
   // To be called with every tick of the engine: the link with the lead may be new, and so may the lead.
   void tick(Instant now);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // AskSession is the door's talk with one stranger: TLS, one question, one answer. It has no socket. All that
-// a stranger sends before its question is whole has a bound, so that neither memory nor time of the door's
-// thread goes to one of them.
+// a stranger sends before its question is whole has a bound. So neither memory nor time of the door's thread
+// goes to one of them.
 //
 // Thread rule: a plain object of one thread.
 #pragma once

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The door of a listening process: it accepts every connection of both lanes, on a thread of its own, and
-// keeps strangers from gRPC (ADR 24). It waits for the first bytes of a connection, and lets OpenSSL say what
-// the other end offers (hello_reader.h):
+// The door of a listening process accepts every connection of both lanes, on a thread of its own. It keeps
+// strangers from gRPC (ADR 24). It waits for the first bytes of a connection, and lets OpenSSL say what the
+// other end offers (hello_reader.h):
 //
 //   - kAskProtocol: a stranger. The door itself takes its one question, and gives the answer (ask_session.h).
 //   - kGrpcProtocol: the socket goes to gRPC as it is. gRPC wants a certificate of the run in the handshake.

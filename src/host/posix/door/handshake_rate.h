@@ -4,8 +4,8 @@
 // the door"). A handshake costs processor time, also if the guest then says nothing. Each host has a store of
 // kBurst handshakes, which fills up by kEachSecond. A guest above that waits for its turn.
 //
-// The newest one has the next turn: older ones have often given up, and a guest that tries again soon gets
-// through a flood of its own host. The handshake of a node is given back, so nodes are not slowed down
+// The newest one has the next turn, because older ones have often given up. So a guest that tries again soon
+// gets through a flood of its own host. The handshake of a node is given back, so nodes are not slowed down
 // however many come from one address.
 //
 // Cost: a map entry for each host that has begun a handshake in the last seconds. Thread rule: a plain object

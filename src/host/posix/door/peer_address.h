@@ -27,8 +27,8 @@ struct PeerAddress {
 [[nodiscard]] std::optional<PeerAddress> read_peer(std::string_view name);
 
 [[nodiscard]] bool is_ipv4(const PeerAddress& peer);
-// What all connections of one host have in common: an IPv4 address, or the first 64 bits of an IPv6 address,
-// as one machine may have all addresses of such a network. The rest and the port are 0.
+// What all connections of one host have in common: an IPv4 address, or the first 64 bits of an IPv6 address.
+// One machine may have all addresses of such a network. The rest and the port are 0.
 [[nodiscard]] PeerAddress host_of(PeerAddress peer);
 // The address without its port: "192.0.2.1", "2001:db8::1".
 [[nodiscard]] std::string address_text(const PeerAddress& peer);

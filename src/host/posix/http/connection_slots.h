@@ -2,8 +2,8 @@
 //
 // ConnectionSlots: a thread for each open connection, at most `most` + kSpareSlots of them. A connection
 // rests, or it is at work for a request that takes time. At most `most` are at work, so a slot is always
-// there for a page. If all slots are taken, the connection that has rested longest is shut for a new one: a
-// client that never ends its request holds nobody up.
+// there for a page. If all slots are taken, the connection that has rested longest is shut for a new one. So
+// a client that never ends its request holds nobody up.
 //
 // Internal to host/posix/http. Thread rule: add() and end() by the accepting thread; Slot by its connection's
 // thread.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // HttpTalk: all requests of one connection, one after another. It reads each head in the strict form
-// (HeadReader), gives the request to the HTTP library, and goes on with the next one only where the library
-// has read the body to its end. Each refusal is one reply, and then the connection ends.
+// (HeadReader), and gives the request to the HTTP library. It goes on with the next one only where the
+// library has read the body to its end. Each refusal is one reply, and then the connection ends.
 //
 // Internal to host/posix/http. Thread rule: its connection's thread.
 #pragma once

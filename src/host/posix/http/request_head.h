@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // HeadReader: the strict check in front of the HTTP library. It takes the bytes of a request up to the empty
-// line. It refuses what two readers could understand differently, because a proxy may be the other reader:
-// then one client's bytes could pass for another client's request (RFC 9112, section 11.2).
+// line. It refuses what two readers could understand differently, because a proxy may be the other reader.
+// Then one client's bytes could pass for another client's request (RFC 9112, section 11.2).
 //
 // Refused with 400:
 // - a line that does not end with CR LF, and an empty first line;

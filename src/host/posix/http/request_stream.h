@@ -2,7 +2,7 @@
 //
 // TimedSocket: the bytes of a connection, read and written up to a moment that is set for the whole, not for
 // each byte. RequestStream: one request of it as the HTTP library reads it. The library gets the checked
-// head, and then the body up to its end and not a byte more, so what follows is the next request for it and
+// head, and then the body up to its end and not a byte more. So what follows is the next request for it and
 // for a proxy alike.
 //
 // Internal to host/posix/http. Thread rule: one thread.

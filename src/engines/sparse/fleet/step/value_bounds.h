@@ -22,8 +22,9 @@
 namespace gossamer::sparse_engine {
 
 // The largest numbers that a member gives. What a member computes of numbers at a bound is larger than these.
-// It would take itself for diverged because of another member. So the bounds rise in the order of computing:
-// weights, h of one layer after the other, scores; dh of one layer after the other, first moments.
+// It would take itself for diverged because of another member. So the bounds rise in the order of computing.
+// Forward these are weights, h of one layer after the other, scores. Then come dh of one layer after the
+// other, and first moments.
 inline constexpr float kMostWeight = 0x1p20F;
 // A network has so many hidden layers at most: model.hidden and up to 8 of model.dense.
 inline constexpr std::size_t kMostLayers = 9;
