@@ -67,7 +67,7 @@ void CoordinatorProcess::on_asked(const host::Asked& asked, Instant now) {
   if (asked.method != "Begin") return answer(Error{.what = "unknown question", .got = asked.method});
   if (!node || (options_.certificates && node->value == 0)) {
     return answer(Error{.kind = ErrorKind::kRefused,
-                        .what = "who asks has no certificate of a node",
+                        .what = "the asker has no certificate of a node",
                         .got = asked.peer.certificate.empty() ? "none" : asked.peer.certificate,
                         .expected = "node-N",
                         .fix = "join with a token of this run"});

@@ -33,7 +33,7 @@ inline constexpr std::array<ProbeName<LinkProbe>, static_cast<std::size_t>(LinkP
      "a connection was closed because of its silence"},
     {LinkProbe::kSilentLane, "link.silent-lane",
      "a connection was closed because of its silence, while the other lane was heard"},
-    {LinkProbe::kSilentStranger, "link.silent-stranger", "who knocked said nothing in time"},
+    {LinkProbe::kSilentStranger, "link.silent-stranger", "a stranger knocked, and said nothing in time"},
     {LinkProbe::kFencedBeforeKnown, "link.fenced-before-known",
      "a peer was fenced while its link was being opened"},
     {LinkProbe::kUnknownLife, "link.unknown-life",

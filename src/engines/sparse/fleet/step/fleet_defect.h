@@ -31,17 +31,17 @@ struct FleetDefectName {
 
 inline constexpr std::array<FleetDefectName, 10> kFleetDefects{{
     {FleetDefect::kSkipReplayStep, "skip-replay-step", "what is lost is computed anew without the last step"},
-    {FleetDefect::kApplyTwice, "apply-twice", "who was a step behind applies it twice"},
-    {FleetDefect::kNoCatchUp, "no-catch-up", "who was a step behind goes on without it"},
+    {FleetDefect::kApplyTwice, "apply-twice", "a member that was a step behind applies it twice"},
+    {FleetDefect::kNoCatchUp, "no-catch-up", "a member that was a step behind goes on without it"},
     {FleetDefect::kLostLog, "lost-log", "what a part added to dh is not logged"},
     {FleetDefect::kForgetRecomputed, "forget-recomputed",
      "what a part added that was computed anew is not logged"},
-    {FleetDefect::kNoBarrier, "no-barrier", "who has no columns waits for nobody's gradients"},
+    {FleetDefect::kNoBarrier, "no-barrier", "a member without columns waits for nobody's gradients"},
     {FleetDefect::kEarlyForget, "early-forget",
      "a snapshot counts for all as soon as one member has stored it"},
     {FleetDefect::kStaleCopy, "stale-copy", "a snapshot leaves out a row that has changed"},
     {FleetDefect::kNoSnapshotBeforeMoves, "no-snapshot-before-moves",
-     "pieces move though the log tells of who held them before"},
+     "pieces move though the log tells of those that held them before"},
     {FleetDefect::kForgetFound, "forget-found",
      "what is lost is computed anew without what hash tables had found"},
 }};
