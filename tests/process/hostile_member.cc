@@ -150,8 +150,8 @@ class Hostile {
   void send(NodeId to, Lane lane, net::Message what) {
     (void)process_->links()->send({to, {}}, lane, std::move(what), clock_.now());
   }
-  [[nodiscard]] bool has_room(NodeId to, Lane lane) {
-    return process_->links()->statistics(to).lane(lane).queued_bytes < kAhead;
+  [[nodiscard]] bool has_room(NodeId to, Lane lane, std::uint64_t most = kAhead) {
+    return process_->links()->statistics(to).lane(lane).queued_bytes < most;
   }
   void to_coordinator(const membership::ToCoordinator& said) {
     send(cluster::kCoordinatorNode, Lane::kControl, cluster::pack(said));
@@ -377,8 +377,12 @@ void Hostile::early() {
   }
 }
 
+// Nothing is acknowledged, as it reads nothing. So there is room for more words than the budget has, even
+// where the coordinator takes ten seconds to read them.
 void Hostile::beats() {
-  if (!has_room(cluster::kCoordinatorNode, Lane::kControl)) return;
+  using Budget = cluster::WordBudget;
+  constexpr auto kWords = static_cast<std::uint64_t>(Budget::kAtOnce + 10 * Budget::kPerSecond);
+  if (!has_room(cluster::kCoordinatorNode, Lane::kControl, kWords * net::kMessageCost)) return;
   membership::ToCoordinator said;
   said.mutable_beat()->set_epoch(process_->member()->view().epoch().value);
   for (std::size_t i = 0; i < kBurst; ++i) to_coordinator(said);
