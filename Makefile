@@ -79,7 +79,8 @@ fuzz: ## every fuzz target for FUZZ_SECONDS=60
 	@tools/dev/setup fuzz
 	@tools/dev/run-fuzz $(FUZZ_SECONDS)
 
-sim: build ## SEEDS=100000 simulated disasters on all cores; a seed that breaks something is named
+sim: build ## each scenario of tests/simulation 200 times, and SEEDS=100000 drawn disasters; a seed that breaks something is named
+	@for file in tests/simulation/*.toml; do build/release/gossamer simulate $$file --seeds 200 --quiet || exit 1; done
 	@build/release/gossamer simulate cluster-chaos --seeds $(SEEDS)
 	@build/release/gossamer simulate sparse-chaos --seeds $(SEEDS)
 

@@ -284,7 +284,7 @@ ChaosReport Run::run() {
   bool waited = false;
   while (timeline.now() < end && !invariants.violation()) {
     const bool before = std::exchange(abandoned, fleet_.abandoned());
-    if (abandoned && !before && ++times <= fleet_.faults_injected()) end = end + Fleet::kAbandoned;
+    if (abandoned && !before && ++times <= fleet_.faults_injected()) end = end + Fleet::kPatience;
     if (const Instant late{end.ns - options_.calm.ns / 3}; timeline.now() < late) {
       steps_in_calm_ = steps();
       committed_in_calm_ = invariants.committed_step();

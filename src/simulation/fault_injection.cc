@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -80,26 +81,27 @@ void strike_path(const Fault& fault, Fleet& fleet, const std::string& member, co
   }
 }
 
-// Whether the fault takes the member itself away: from all others, or from the run.
-bool strikes_life(FaultKind kind) {
-  switch (kind) {
+// What the fault does to the member itself. Nothing: it strikes others, or a path. A member that comes back
+// within its own patience has all that it had.
+std::optional<Struck> strikes_life(const Fault& fault) {
+  switch (fault.kind) {
     case FaultKind::kKill:
     case FaultKind::kPowerOff:
-    case FaultKind::kPause:
-    case FaultKind::kPartition:
-    case FaultKind::kHang:
     case FaultKind::kDrain:
     case FaultKind::kLeave:
     case FaultKind::kNotice:
     case FaultKind::kHostile:
-    case FaultKind::kLie: return true;
-    default: return false;
+    case FaultKind::kLie: return Struck::kForGood;
+    case FaultKind::kPause:
+    case FaultKind::kPartition:
+    case FaultKind::kHang: return fault.lasts < Fleet::kPatience ? Struck::kForAWhile : Struck::kForGood;
+    default: return std::nullopt;
   }
 }
 
 void strike_member(const Fault& fault, Fleet& fleet, const std::string& machine) {
   SimMember& member = fleet.member(machine);
-  if (strikes_life(fault.kind)) fleet.note_struck(member);
+  if (const auto how = strikes_life(fault)) fleet.note_struck(member, *how);
   switch (fault.kind) {
     case FaultKind::kKill: return fleet.kill_for(machine, fault.lasts);
     case FaultKind::kPowerOff:

@@ -89,6 +89,12 @@ void Fleet::stored(std::span<const host::Change> changes) {
     if (const auto step = options_.resume_of(record.decision()))
       invariants_.resumes(Epoch(record.epoch()), *step);
   }
+  // Others went on without those that were away. From now on these are as dead as others.
+  if (written("installed") && !durable_.stopping()) {
+    for (const Incarnation one : marked_.struck) {
+      if (durable_.fenced(one)) marked_.taken.insert(one);
+    }
+  }
   if (written("committed")) invariants_.committed(durable_.committed(), durable_.installed());
 }
 
@@ -312,13 +318,18 @@ void Fleet::cut_off_for(const std::string& machine, Duration lasts) {
   }
 }
 
-void Fleet::note_struck(const SimMember& member) {
-  if (const auto life = member.life()) marked_.struck.insert(*life);
+void Fleet::note_struck(const SimMember& member, Struck how) {
+  const auto life = member.life();
+  if (!life) return;
+  marked_.struck.insert(*life);
+  if (how == Struck::kForGood) marked_.taken.insert(*life);
 }
 
-std::uint64_t Fleet::struck_and_fenced() const {
-  return static_cast<std::uint64_t>(
-      std::ranges::count_if(marked_.struck, [this](Incarnation one) { return durable_.fenced(one); }));
+std::uint64_t Fleet::taken_and_fenced() {
+  const cluster::Coordinator* const decides = leader();  // the store may not have its last decision yet
+  return static_cast<std::uint64_t>(std::ranges::count_if(marked_.taken, [&](Incarnation one) {
+    return durable_.fenced(one) || (decides != nullptr && decides->fenced().contains(one));
+  }));
 }
 
 void Fleet::inject(const Fault& fault) {
@@ -390,19 +401,27 @@ std::optional<std::string> Fleet::unsettled() {
   return std::nullopt;
 }
 
+bool Fleet::has_process(const membership::MemberRecord& record) const {
+  return std::ranges::any_of(members_, [&](const auto& member) {
+    return member.second->life() == Incarnation(record.incarnation());
+  });
+}
+
 bool Fleet::abandoned() {
   if (leader() == nullptr) return false;
   const auto& serving = leader()->view().members();
   std::set<NodeId> holders;
   for (const auto& [thing, node] : leader()->holdings()) holders.insert(node);
   const auto holds = [&](const auto& one) { return holders.empty() || holders.contains(one.first); };
-  const auto is_left = [&](const auto& one) {
-    return std::ranges::any_of(members_, [&](const auto& member) {
-      return member.second->life() == Incarnation(one.second.incarnation());
-    });
-  };
-  return !serving.empty() && !members_.empty() &&
-         std::ranges::none_of(serving, [&](const auto& one) { return holds(one) && is_left(one); });
+  return !serving.empty() && !members_.empty() && std::ranges::none_of(serving, [&](const auto& one) {
+    return holds(one) && has_process(one.second);
+  });
+}
+
+bool Fleet::waits_for_dead() {
+  if (leader() == nullptr || leader()->phase() != cluster::Coordinator::Phase::kWaiting) return false;
+  return std::ranges::any_of(leader()->view().members(),
+                             [this](const auto& one) { return !has_process(one.second); });
 }
 
 bool Fleet::somebody_comes() const {

@@ -20,7 +20,6 @@
 #include "cluster/control/coordinator.h"
 #include "cluster/control/defect.h"
 #include "cluster/control/workload.h"
-#include "cluster/membership/doubts.h"
 #include "cluster/membership/track.h"
 #include "host/sim/internet.h"
 #include "host/sim/store.h"
@@ -42,12 +41,16 @@ enum class StoreKind { kFile, kCluster };
 // kCertified: nodes have certificates and keep their numbers from life to life. kNumbered: they get new ones.
 enum class Identity { kCertified, kNumbered };
 
+// What a fault does to a member: it may come back with all that it had, or not.
+enum class Struck { kForAWhile, kForGood };
+
 // Called with events and the simulated time in seconds. May be empty.
 using TimedTrace = std::function<void(double, const std::string& who, const std::string& what)>;
 
 class Fleet final {
  public:
-  static constexpr Duration kAbandoned = cluster::Doubts::kAbandoned;
+  // A member has it without a coordinator, and the coordinator with silent members that others need.
+  static constexpr Duration kPatience = from_seconds(600);
   // What may wait at a process because of one node: for it, and from it (LinkStatistics::held_bytes).
   static constexpr std::uint64_t kMostHeld = 50'000'000;
 
@@ -101,11 +104,11 @@ class Fleet final {
   // Carries out a fault (fault_injection.h).
   void inject(const Fault& fault);
   // A fault takes the member's present life away, from all others or from the run.
-  void note_struck(const SimMember& member);
+  void note_struck(const SimMember& member, Struck how);
   [[nodiscard]] bool struck(Incarnation life) const { return marked_.struck.contains(life); }
-  // Lives that are fenced and that a fault had taken away. A life that is fenced for any other reason was
-  // there.
-  [[nodiscard]] std::uint64_t struck_and_fenced() const;
+  // Lives that are fenced and that a fault had taken away: for good, or others went on without them.
+  // A life that is fenced for any other reason was there, or would have come back.
+  [[nodiscard]] std::uint64_t taken_and_fenced();
   // The path between two machines while no fault changes it.
   [[nodiscard]] host::PathQuality usual_path(const std::string& from, const std::string& to) const {
     return lines_.path(from, to);
@@ -142,8 +145,10 @@ class Fleet final {
   [[nodiscard]] Invariants& invariants() { return invariants_; }
   // Why not all members work together at this moment; nothing: they do.
   [[nodiscard]] std::optional<std::string> unsettled();
-  // No process is left of those that serve and hold something. Others take over within kAbandoned.
+  // No process is left of those that serve and hold something. Others take over within kPatience.
   [[nodiscard]] bool abandoned();
+  // The leader waits for members that are silent, and some of these have no process any more.
+  [[nodiscard]] bool waits_for_dead();
   // A member does not serve yet. If its lives were short, it waits for LifeBudget::kShortLife at most.
   [[nodiscard]] bool somebody_comes() const;
   // Counts so far, for disturbance().
@@ -159,6 +164,7 @@ class Fleet final {
   [[nodiscard]] Trace trace();
 
  private:
+  [[nodiscard]] bool has_process(const membership::MemberRecord& record) const;
   void start_coordinator(const std::string& machine);
   [[nodiscard]] cluster::CoordinatorProcess::Options coordinator_options(const std::string& machine);
   std::string start_member(SimMember::Options options, NodeId node);
@@ -182,6 +188,7 @@ class Fleet final {
     std::set<Incarnation> liars;
     std::set<Incarnation> hostile;
     std::set<Incarnation> struck;
+    std::set<Incarnation> taken;  // of these, for good, or others went on without them
   };
   // How far a member has come, as seen so far.
   struct Seen {

@@ -34,6 +34,7 @@ LeadWatch::LeadWatch(Options options, const Durable& durable)
 
 void LeadWatch::began(Instant now) {
   began_ = heard_ = now;
+  back_together_.reset();
   lives_.clear();
 }
 
@@ -49,8 +50,7 @@ void LeadWatch::heard(net::PeerId from, const membership::ToCoordinator& said, I
   if (said.has_here()) lives_.try_emplace(from.incarnation);
   const auto life = lives_.find(from.incarnation);
   if (life == lives_.end()) return;  // what is said before Here does not count
-  heard_ = life->second.heard = now;
-  life->second.down = false;
+  hear(life->second, now);
   if (said.has_beat()) take_up(life->second, said.beat(), durable_.served(from.incarnation), now);
 }
 
@@ -74,9 +74,14 @@ void LeadWatch::take_up(Life& life, const membership::Beat& beat, bool serves, I
 
 void LeadWatch::linked(net::PeerId peer, Instant now) {
   const auto life = lives_.find(peer.incarnation);
-  if (life == lives_.end()) return;
-  heard_ = life->second.heard = now;
-  life->second.down = false;
+  if (life != lives_.end()) hear(life->second, now);
+}
+
+void LeadWatch::hear(Life& life, Instant now) {
+  const bool was_away = life.down && now - life.heard >= kSurelySilent;
+  if (was_away && silent() >= 2 && 3 * silent() >= lives_.size()) back_together_ = now;
+  heard_ = life.heard = now;
+  life.down = false;
 }
 
 void LeadWatch::broken(net::PeerId peer) {
@@ -93,8 +98,15 @@ std::optional<std::string> LeadWatch::fenced(net::PeerId peer, std::string_view 
     return fmt::format("incarnation {} is fenced for coming to rest late, and worked {:.1f} s before",
                        one.value, (now - *worked).seconds());
   }
-  if (why != Watch::kSilent && why != Watch::kNotInTime) return std::nullopt;
   const Instant last = gone.empty() ? *began_ : gone.mapped().heard;
+  if (why == Coordinator::kRestless && now - last >= kSurelySilent) {
+    const auto what = missed_with_others(now);
+    if (what) {
+      return fmt::format("incarnation {} is fenced for coming to rest late, after a silence of {:.1f} s, {}",
+                         one.value, (now - last).seconds(), *what);
+    }
+  }
+  if (why != Watch::kSilent && why != Watch::kNotInTime) return std::nullopt;
   if (now - last >= Coordinator::kEndingPatience) return std::nullopt;  // enough if the run is to end
   if (!has_survivor(now)) {
     return fmt::format("incarnation {} is fenced for its silence of {:.1f} s, and no other is heard",
@@ -108,6 +120,24 @@ std::optional<std::string> LeadWatch::fenced(net::PeerId peer, std::string_view 
 bool LeadWatch::has_survivor(Instant now) const {
   return std::ranges::any_of(
       lives_, [&](const auto& one) { return now - std::max(one.second.heard, resumed_) < kSurelySilent; });
+}
+
+std::size_t LeadWatch::silent() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(lives_, [](const auto& one) { return one.second.down; }));
+}
+
+// Whether others are silent, too, or have just come back. The member that is fenced is not among
+// lives_ any more.
+std::optional<std::string> LeadWatch::missed_with_others(Instant now) const {
+  if (!has_survivor(now)) return "and no other is heard";
+  const std::size_t all = lives_.size() + 1;
+  if (const std::size_t silent_ones = silent() + 1; silent_ones >= 2 && 3 * silent_ones >= all)
+    return fmt::format("with {} of {}", silent_ones, all);
+  if (back_together_ && now - *back_together_ < Doubts::kComeBack)
+    return fmt::format("{:.1f} s after another that was silent with it came back",
+                       (now - *back_together_).seconds());
+  return std::nullopt;
 }
 
 std::optional<std::string> LeadWatch::contradicted(NodeId node, Instant last, Instant now) const {

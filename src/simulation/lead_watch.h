@@ -5,7 +5,8 @@
 // - while no other member is heard that could take over;
 // - while more of the others say that they hear it than say that it is quiet;
 // - with many that fell silent together, before the others say that it is quiet, or 10 s have passed.
-// A life is not fenced for coming to rest late while its engine works. A leader that hears nobody gives way.
+// A life is not fenced for coming to rest late while its engine works, nor while it is silent together with
+// others, or with all of them. A leader that hears nobody gives way.
 // (docs/protocols/membership.md, "Deaths", "An engine that hangs".) It keeps books of its own, and knows
 // nothing of Doubts and RestClock. Where it cannot be sure what the coordinator knew, it judges nothing.
 //
@@ -72,17 +73,22 @@ class LeadWatch {
     std::set<NodeId> quiet;
   };
 
+  void hear(Life& life, Instant now);
   void take_up(Life& life, const membership::Beat& beat, bool serves, Instant now) const;
   // A member was fenced for its silence, and is not among lives_ any more. It was last heard at `last`.
   [[nodiscard]] bool has_survivor(Instant now) const;
+  [[nodiscard]] std::size_t silent() const;
+  [[nodiscard]] std::optional<std::string> missed_with_others(Instant now) const;
   [[nodiscard]] std::optional<std::string> contradicted(NodeId node, Instant last, Instant now) const;
 
   const Options options_;
   const Durable& durable_;
   std::optional<Instant> began_;
   Instant resumed_;
-  Instant ends_;        // the last time at which the run was ending
-  Instant heard_;       // anybody, in this lead
+  Instant ends_;   // the last time at which the run was ending
+  Instant heard_;  // anybody, in this lead
+  // When one came back that had been silent together with others.
+  std::optional<Instant> back_together_;
   Duration alone_for_;  // a lead in which nobody is heard lasts at most so long
   std::map<Incarnation, Life> lives_;
 };

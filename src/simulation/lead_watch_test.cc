@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -216,6 +217,31 @@ TEST_F(LeadWatchTest, WorkIsASignOfLife) {
   EXPECT_TRUE(may_fence(2, 8, Coordinator::kRestless));
   worked(2);
   EXPECT_TRUE(may_fence(2, 7.9, Coordinator::kRestless));
+}
+
+// Claim: a silent member is late only if it alone is silent. It is not while no other is heard, nor while
+// many are silent with it, nor within 10 s of the return of one of these.
+TEST_F(LeadWatchTest, TheSilentAreLateAlone) {
+  const auto silent = [&](const Nodes& nodes, double until) {
+    watch_.began({});
+    beat({2, 3, 4, 5}, 1);
+    for (const std::uint64_t node : nodes) watch_.broken(life(node));
+    for (const std::uint64_t node : {2U, 3U, 4U, 5U}) {
+      if (std::ranges::find(nodes, node) == nodes.end()) said(node, {}, until);
+    }
+  };
+  silent({2}, 40);
+  EXPECT_TRUE(may_fence(2, 40, Coordinator::kRestless));
+  silent({2, 3}, 40);
+  EXPECT_FALSE(may_fence(2, 40, Coordinator::kRestless));
+  silent({2, 3, 4, 5}, 40);
+  EXPECT_FALSE(may_fence(2, 40, Coordinator::kRestless));
+  silent({2, 3}, 40);
+  watch_.linked(life(3), at(40));
+  EXPECT_FALSE(may_fence(2, 49.9, Coordinator::kRestless));
+  silent({2, 3}, 50);
+  watch_.linked(life(3), at(40));
+  EXPECT_TRUE(may_fence(2, 50, Coordinator::kRestless));
 }
 
 // Claim: a leader that hears nobody may lead on for 10 s, and twice as long in each further lead, until it

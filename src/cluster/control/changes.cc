@@ -2,9 +2,9 @@
 #include "cluster/control/changes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -14,7 +14,6 @@
 namespace gossamer::cluster {
 
 using membership::Change;
-using membership::ToMember;
 
 namespace {
 
@@ -33,12 +32,9 @@ std::string too_few(const LedRun& run, const CoordinatorOptions& options) {
   return first && options.waits_for ? options.waits_for(run.view) : std::string();
 }
 
-std::set<NodeId> without_report(const LedRun& run, const std::map<NodeId, membership::Frozen>& reports) {
-  std::set<NodeId> nodes;
-  for (const auto& [node, record] : run.view.members()) {
-    if (!reports.contains(node)) nodes.insert(node);
-  }
-  return nodes;
+bool all_that_live_rest(const LedRun& run, const std::map<NodeId, membership::Frozen>& reports) {
+  const auto lives = [&](NodeId node) { return run.members.contains(node); };
+  return std::ranges::none_of(without_report(run.view, reports), lives);
 }
 
 membership::Stopping stopping_record(const RunEnd& end) {
@@ -50,6 +46,13 @@ membership::Stopping stopping_record(const RunEnd& end) {
   return stopping;
 }
 
+std::string words_of_wait(const std::set<NodeId>& silent) {
+  std::vector<std::uint64_t> numbers;
+  for (const NodeId node : silent) numbers.push_back(node.value);
+  return fmt::format("the others lack what node {} holds, which is silent; they wait for ten minutes",
+                     fmt::join(numbers, ", "));
+}
+
 }  // namespace
 
 Changes::Changes(const Leadership& leadership, Books& books)
@@ -58,6 +61,7 @@ Changes::Changes(const Leadership& leadership, Books& books)
       run_(leadership.run),
       outbox_(leadership.outbox),
       books_(books),
+      teller_(leadership),
       rest_clock_(options_.freeze_time, options_.patience) {}
 
 void Changes::take_up(const std::optional<membership::Stopping>& stopping, Instant now) {
@@ -81,7 +85,7 @@ void Changes::take_up(const std::optional<membership::Stopping>& stopping, Insta
 
 void Changes::here(LedMember& member, const membership::Here& said, Instant now) {
   const bool knows_view = said.epoch() == run_.view.epoch().value;
-  if (!knows_view || said.epoch() == 0) send_view(member, Epoch(said.epoch()));
+  if (!knows_view || said.epoch() == 0) teller_.tell_view(member, Epoch(said.epoch()), rest());
   member.told = run_.view.epoch();
   rest_clock_.came(NodeId(member.record.node()), now);
   advance(Event::kHere, {.now = now, .member = &member, .here = &said});
@@ -90,7 +94,7 @@ void Changes::here(LedMember& member, const membership::Here& said, Instant now)
 void Changes::install_again(const Cause& cause) {
   if (run_.installed.epoch() <= cause.here->installed() || cause.here->epoch() == 0) return;
   reach(ControlProbe::kInstallAgain);
-  say_placement(*cause.member);
+  teller_.tell_placement(*cause.member);
 }
 
 void Changes::introduced(const LedMember& member, Instant now) {
@@ -158,16 +162,18 @@ void Changes::gone(net::PeerId peer) {
 }
 
 void Changes::fenced(Fenced where, Instant now) {
-  const bool at_end = phase_ == Phase::kStopping && where == Fenced::kInView;
-  const Event in_view = at_end ? Event::kDiedAtEnd : Event::kFenced;
-  advance(where == Fenced::kJoining ? Event::kJoiningFenced : in_view, {.now = now, .text = end_.reason()});
+  // No report changes before the next placement.
+  const bool cleared = members_rest() && !change_wanted_ && all_that_live_rest(run_, reports_);
+  Event event = cleared ? Event::kCleared : Event::kFenced;
+  if (phase_ == Phase::kStopping && where == Fenced::kInView) event = Event::kDiedAtEnd;
+  if (where == Fenced::kJoining) event = Event::kJoiningFenced;
+  advance(event, {.now = now, .text = end_.reason()});
 }
 
 Change Changes::next_difference() {
   Change change;
   change.set_from(run_.view.epoch().value);
   change.set_epoch(run_.view.epoch().value + 1);
-  change.set_freeze(options_.view_change == ViewChange::kFrozen);
   for (auto& [node, member] : run_.members) {
     const membership::State before = member.record.state();
     // Nobody begins to serve in a run that is to end: it could die at once, and keep the others from leaving.
@@ -191,71 +197,32 @@ void Changes::begin_anew(const Cause& cause) {
 }
 
 void Changes::begin_change(const Cause& cause) {
-  reserve_epoch();
-  epoch_reserved_ = false;
-  change_wanted_ = false;
-  Change change = next_difference();
-  const Result<void> applied = run_.view.apply(change);
-  CHECK(applied.ok(), applied.error().message());
-  outbox_.view_changed(change);
-  outbox_.put(put_epoch(run_.view.epoch(), run_.view.fenced(), run_.view.expelled()));
-  history_.push_back(change);
-  if (history_.size() > kHistory) history_.pop_front();
   reports_.clear();
   rest_clock_.begin();
-  for (auto& [node, member] : run_.members) {
-    if (!member.told) continue;  // it will say Here
-    if (member.told->value == change.from()) {
-      ToMember message;
-      *message.mutable_change() = change;
-      outbox_.tell(member, std::move(message));
-    } else {
-      send_view(member, *member.told);
-    }
-    member.told = run_.view.epoch();
-  }
+  announce(rest());
   outbox_.then([this, epoch = run_.view.epoch()] {
-    if (epoch == run_.view.epoch() && phase_ == Phase::kFreezing) rest_clock_.left(outbox_.now());
+    if (epoch == run_.view.epoch() && members_rest()) rest_clock_.left(outbox_.now());
   });
   if (options_.view_change == ViewChange::kAnnounced || !guarded(Defect::kNoFreeze) || all_rest())
     advance(Event::kAllRest, {.now = cause.now});
 }
 
-void Changes::send_view(LedMember& member, Epoch has) {
-  const auto first = std::find_if(history_.begin(), history_.end(),
-                                  [&](const Change& change) { return change.from() == has.value; });
-  if (has.value != 0 && first != history_.end()) {
-    if (std::next(first) != history_.end()) reach(ControlProbe::kSeveralDifferences);
-    for (auto change = first; change != history_.end(); ++change) {
-      ToMember message;
-      *message.mutable_change() = *change;
-      // Members come to rest only for the last change.
-      if (std::next(change) != history_.end() || phase_ != Phase::kFreezing)
-        message.mutable_change()->set_freeze(false);
-      outbox_.tell(member, std::move(message));
-    }
-  } else {
-    // A member with epoch 0 gets the view of epoch 0, too. It must learn that there is nobody to reach yet.
-    if (has.value != 0) reach(ControlProbe::kWholeView);
-    ToMember message;
-    Change& change = *message.mutable_change();
-    change = run_.view.whole();
-    change.set_freeze(options_.view_change == ViewChange::kFrozen && phase_ == Phase::kFreezing);
-    if (run_.installed.epoch() != 0) *change.mutable_installed() = install_message(run_);
-    outbox_.tell(member, std::move(message));
-  }
-  member.told = run_.view.epoch();
+void Changes::go_on_without_fenced(const Cause& cause) {
+  announce(ViewTeller::Rest::kNo);
+  advance(Event::kAllRest, {.now = cause.now});
 }
 
-void Changes::say_placement(const LedMember& member) {
-  ToMember message;
-  *message.mutable_install() = install_message(run_);
-  outbox_.tell(member, std::move(message));
-}
-
-bool Changes::all_rest() const {
-  return std::all_of(run_.view.members().begin(), run_.view.members().end(),
-                     [&](const auto& one) { return reports_.contains(one.first); });
+// Begins the next epoch, and tells it to all.
+void Changes::announce(ViewTeller::Rest rest) {
+  reserve_epoch();
+  epoch_reserved_ = false;
+  change_wanted_ = false;
+  const Change change = next_difference();
+  const Result<void> applied = run_.view.apply(change);
+  CHECK(applied.ok(), applied.error().message());
+  outbox_.view_changed(change);
+  outbox_.put(put_epoch(run_.view.epoch(), run_.view.fenced(), run_.view.expelled()));
+  teller_.changed(change, rest);
 }
 
 bool Changes::awaits(net::PeerId peer, const membership::Frozen& said) const {
@@ -275,6 +242,26 @@ void Changes::keep_report(const Cause& cause) {
   if (all_rest()) advance(Event::kAllRest, {.now = cause.now});
 }
 
+bool Changes::can_lose(const std::set<NodeId>& silent, Instant now) {
+  // Members that go on have nothing to hand over. At the end each saves what it holds.
+  const bool nothing = options_.view_change == ViewChange::kAnnounced || run_.installed.epoch() == 0;
+  if (nothing || phase_ == Phase::kStopping || !guarded(Defect::kLossUnasked)) return true;
+  advance(Event::kSilent, {.now = now});
+  std::map<NodeId, membership::Frozen> others = reports_;
+  std::erase_if(others, [&](const auto& one) { return silent.contains(one.first); });
+  if (without_report(run_.view, others) != silent) return false;
+  if (have_all({workload_, run_, others, at_rest().committed}, now)) return true;
+  advance(Event::kMissed, {.now = now, .text = words_of_wait(silent)});
+  return false;
+}
+
+void Changes::wait_for_silent(const Cause& cause) {
+  reach(ControlProbe::kWaitsForSilent);
+  if (shortage_ != cause.text) outbox_.note("waiting", {}, cause.text);
+  shortage_ = cause.text;
+  if (change_wanted_) advance(Event::kWaited, {.now = cause.now});
+}
+
 void Changes::fall_short(const Cause& cause) {
   if (run_.installed.epoch() != 0) reach(ControlProbe::kShortWhileRunning);
   if (shortage_ != cause.text) outbox_.note("short", {}, cause.text);
@@ -290,11 +277,7 @@ void Changes::release_the_leaving(const Cause& cause) {
     return release_clock_.end();
   if (!release_clock_.may_go(any_is(run_, membership::JOINING), cause.now)) return;
   for (const auto& [node, member] : run_.members) {
-    if (member.record.state() != membership::DRAINING) continue;
-    reach(ControlProbe::kReleased);
-    ToMember message;
-    message.mutable_released()->set_reason("nobody can take its part over");
-    outbox_.tell(member, std::move(message));
+    if (member.record.state() == membership::DRAINING) teller_.release(member);
   }
 }
 
@@ -367,7 +350,7 @@ void Changes::install(const Cause& cause) {
   outbox_.note("installed", {},
                fmt::format("{} members, {} things", run_.view.members().size(), after.size()));
   for (const auto& [node, member] : run_.members) {
-    if (member.told) say_placement(member);
+    if (member.told) teller_.tell_placement(member);
   }
   if (decision.failure) {
     end_.fail(*decision.failure);
@@ -423,12 +406,12 @@ void Changes::begin_stop(const Cause& cause) {
   end_.tell(cause.text, cause.now);
   rest_clock_.end();
   outbox_.note("stopping", {}, cause.text);
-  for (const auto& [node, member] : run_.members) tell_stop(member);
+  for (const auto& [node, member] : run_.members) teller_.tell_stop(member, stop_asked());
 }
 
 void Changes::say_stop(const Cause& cause) {
   reach(ControlProbe::kHereWhileStopping);
-  tell_stop(*cause.member);
+  teller_.tell_stop(*cause.member, stop_asked());
 }
 
 membership::StopAsked Changes::stop_asked() const {
@@ -438,19 +421,13 @@ membership::StopAsked Changes::stop_asked() const {
   return asked;
 }
 
-void Changes::tell_stop(const LedMember& member) {
-  ToMember message;
-  *message.mutable_stop() = stop_asked();
-  outbox_.tell(member, std::move(message));
-}
-
-void Changes::tick(Instant now) {
+void Changes::tick(const std::function<bool()>& all_heard, Instant now) {
   if (next_look_ && *next_look_ <= now) look_whether_it_waits(now);
   if (release_clock_.take_due(now)) advance(Event::kNobodyReady, {.now = now});
   if (end_.due(now)) advance(Event::kStopDue, {.now = now, .text = end_.reason()});
   if (!next_rebalance_ || *next_rebalance_ > now) return;
   next_rebalance_ = now + kRebalanceEvery;
-  advance(Event::kRebalanceDue, {.now = now});
+  if (all_heard()) advance(Event::kRebalanceDue, {.now = now});
 }
 
 void Changes::beats(const LedMember& member, const membership::Beat& said, Instant now) {
@@ -462,7 +439,7 @@ void Changes::beats(const LedMember& member, const membership::Beat& said, Insta
 std::set<NodeId> Changes::take_restless(const RestClock::Hearing& hearing, Instant now) {
   const auto next = rest_clock_.next_look();
   if (!next || *next > now) return {};
-  RestClock::Late late = rest_clock_.late(without_report(run_, reports_), hearing, now);
+  RestClock::Late late = rest_clock_.late(without_report(run_.view, reports_), hearing, now);
   if (late.nodes.empty()) return {};
   const bool spared = !go_on_without(late.nodes, at_rest(), options_.placement, now);
   if (spared) reach(ControlProbe::kRestlessSpared);

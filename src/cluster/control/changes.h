@@ -10,7 +10,6 @@
 #include <gossamer/membership.pb.h>
 
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -27,6 +26,7 @@
 #include "cluster/control/coordinator_outbox.h"
 #include "cluster/control/leadership.h"
 #include "cluster/control/run_placement.h"
+#include "cluster/control/view_teller.h"
 #include "cluster/control/workload.h"
 #include "cluster/membership/fenced_incarnations.h"
 #include "cluster/membership/release_clock.h"
@@ -40,6 +40,7 @@ enum class CoordinatorPhase {
   kSettled,   // the view is installed, or nobody serves yet
   kFreezing,  // members come to rest
   kShort,     // they rest, but there are too few of them or too little memory
+  kWaiting,   // they rest, and lack what silent ones hold
   kStopping,  // everybody is asked to leave
 };
 // The word of status, metrics and docs/protocols/membership.md.
@@ -50,6 +51,9 @@ enum class ChangesEvent {
   kTakenUp,
   kWanted,
   kWaited,
+  kSilent,
+  kMissed,
+  kCleared,
   kFenced,
   kDiedAtEnd,
   kJoiningFenced,
@@ -75,7 +79,6 @@ class Changes {
 
   static constexpr Duration kRebalanceEvery{10'000'000'000};
   static constexpr Duration kSettlesIn{30'000'000'000};  // time for new measurements after a change
-  static constexpr std::size_t kHistory = 256;
 
   // `books` outlives this part.
   Changes(const Leadership& leadership, Books& books);
@@ -93,7 +96,7 @@ class Changes {
   // Whether this report is waited for; if so, rests() takes it.
   [[nodiscard]] bool awaits(net::PeerId peer, const membership::Frozen& said) const;
   void rests(const LedMember& member, const membership::Frozen& said, Instant now);
-  void say_placement(const LedMember& member);
+  void say_placement(const LedMember& member) { teller_.tell_placement(member); }
 
   // Members are fenced together: about_to_fence() first, gone() for each, and fenced() once.
   enum class Fenced { kInView, kLeft, kJoining };  // kInView: one of them serves or drains; kLeft: in order
@@ -102,11 +105,14 @@ class Changes {
   void fenced(Fenced where, Instant now);
 
   void want_change(Instant now);  // as soon as it may be
+  // Whether these members, which are silent, may be fenced: the others rest, and have all that the run has
+  // learnt. If they do not rest, they are asked to, and the answer is no until they do.
+  [[nodiscard]] bool can_lose(const std::set<NodeId>& silent, Instant now);
   void stop(const std::string& reason, Instant now);
   // Likewise, while a member of the view is not heard: it may be dead.
   void stop_unheard(const std::string& reason, Instant now);
-  // Begins a rebalancing if one is due and pays.
-  void tick(Instant now);
+  // Begins a rebalancing if one is due and pays, and all members are heard.
+  void tick(const std::function<bool()>& all_heard, Instant now);
   // A beat, which tells whether the member knows the change, and whether its engine works.
   void beats(const LedMember& member, const membership::Beat& said, Instant now);
   // Members that did not come to rest in time (rest_clock.h), if the others can go on.
@@ -138,7 +144,7 @@ class Changes {
     const membership::Here* here = nullptr;        // kHere
     const membership::Frozen* report = nullptr;    // kReport
     const placement::Placement* placed = nullptr;  // kPlaced
-    std::string text = {};                         // kTooLittle: what is missing; kStop..: why
+    std::string text = {};                         // kTooLittle, kMissed: what is missing; kStop..: why
   };
   struct Action {
     void (Changes::*run)(const Cause& cause);
@@ -160,8 +166,10 @@ class Changes {
   // Actions.
   void begin_change(const Cause& cause);
   void begin_anew(const Cause& cause);
+  void go_on_without_fenced(const Cause& cause);
   void let_wait(const Cause& cause);
   void keep_report(const Cause& cause);
+  void wait_for_silent(const Cause& cause);
   void decide(const Cause& cause);
   void look_whether_it_waits(Instant now);
   void fall_short(const Cause& cause);
@@ -178,12 +186,17 @@ class Changes {
   void let_end_wait(const std::string& reason, Instant now);
 
   void reserve_epoch();
+  void announce(ViewTeller::Rest rest);
+  // Whether a member that learns of the view now is to come to rest.
+  [[nodiscard]] bool members_rest() const { return phase_ == Phase::kFreezing || phase_ == Phase::kWaiting; }
+  [[nodiscard]] ViewTeller::Rest rest() const {
+    const bool rests = options_.view_change == ViewChange::kFrozen && members_rest();
+    return rests ? ViewTeller::Rest::kYes : ViewTeller::Rest::kNo;
+  }
   [[nodiscard]] membership::Change next_difference();
   void place(Instant now);
-  [[nodiscard]] bool all_rest() const;
+  [[nodiscard]] bool all_rest() const { return without_report(run_.view, reports_).empty(); }
   [[nodiscard]] AtRest at_rest();
-  void send_view(LedMember& member, Epoch has);
-  void tell_stop(const LedMember& member);
   [[nodiscard]] bool guarded(Defect without) const { return options_.guarded(without); }
   void reach(ControlProbe probe) const { reached(options_.probes, probe); }
 
@@ -192,13 +205,13 @@ class Changes {
   LedRun& run_;
   CoordinatorOutbox& outbox_;
   Books& books_;
+  ViewTeller teller_;
   Phase phase_ = Phase::kSettled;
   std::string shortage_;
   RunEnd end_;
   bool change_wanted_ = false;
   bool epoch_reserved_ = false;
   std::vector<FencedIncarnations::Run> fenced_since_;  // since the view's epoch
-  std::deque<membership::Change> history_;             // one for each epoch, the last leads to the view's
   std::map<NodeId, membership::Frozen> reports_;
   std::set<NodeId> contradicting_;
   std::optional<Instant> next_rebalance_;

@@ -49,9 +49,9 @@ TEST_F(ChangesAtTheEnd, AnEndWaitsForTheInstall) {
 TEST_F(ChangesAtTheEnd, AnEndDoesNotWaitForEver) {
   one_of_two_rests();
   changes_.stop("enough", at(10));
-  changes_.tick(at(669));
+  changes_.tick(all_heard, at(669));
   EXPECT_EQ(changes_.phase(), Phase::kFreezing);
-  changes_.tick(at(670));
+  changes_.tick(all_heard, at(670));
   EXPECT_EQ(changes_.phase(), Phase::kStopping);
   EXPECT_FALSE(changes_.take_stop_end(at(1269)));
   EXPECT_TRUE(changes_.take_stop_end(at(1270)));
@@ -150,9 +150,9 @@ TEST_F(ChangesAtTheEnd, ADeathThatNobodyAnswers) {
   fence(12, Changes::Fenced::kInView, at(600));
   rest_all(at(601));
   fence(11, Changes::Fenced::kInView, at(1200));
-  changes_.tick(at(1859));
+  changes_.tick(all_heard, at(1859));
   EXPECT_EQ(changes_.phase(), Phase::kFreezing);
-  changes_.tick(at(1860));
+  changes_.tick(all_heard, at(1860));
   EXPECT_EQ(changes_.phase(), Phase::kStopping) << "eleven minutes";
   EXPECT_FALSE(changes_.take_stop_end(at(1959.9)));
   fence(10, Changes::Fenced::kInView, at(1959.9));
@@ -165,9 +165,9 @@ TEST_F(ChangesAtTheEnd, ThereIsTimeToSave) {
   serve(2);
   changes_.stop("enough", at(100));
   fence(11, Changes::Fenced::kInView, at(1500));
-  changes_.tick(at(1899));
+  changes_.tick(all_heard, at(1899));
   EXPECT_EQ(changes_.phase(), Phase::kFreezing);
-  changes_.tick(at(1900));
+  changes_.tick(all_heard, at(1900));
   EXPECT_EQ(changes_.phase(), Phase::kStopping);
   EXPECT_FALSE(changes_.take_stop_end(at(1959)));
   EXPECT_TRUE(changes_.take_stop_end(at(1960)));
@@ -208,12 +208,11 @@ TEST_F(ChangesAtTheEnd, TrialsAreNotCarriedOut) {
   one_of_two_rests();
   const std::size_t before = around_.workload.carried_out.size();
   around_.workload.needed = NodeId(11);
-  around_.workload.bytes_of_a_loss = "the holders";
+  around_.workload.is_a_loss = true;
   EXPECT_TRUE(changes_.take_restless({[](NodeId) { return true; }}, at(100)).empty());
   EXPECT_EQ(around_.workload.carried_out.size(), before);
   changes_.stop("enough", at(100));
   fence(11, Changes::Fenced::kInView, at(101));
-  EXPECT_TRUE(rest(around_.run.members.at(NodeId(10))));
   EXPECT_EQ(changes_.phase(), Phase::kStopping);
   EXPECT_EQ(around_.workload.carried_out.size(), before) << "each saves what it has";
 }
@@ -222,9 +221,8 @@ TEST_F(ChangesAtTheEnd, TrialsAreNotCarriedOut) {
 TEST_F(ChangesAtTheEnd, ALossIsCarriedOut) {
   one_of_two_rests();
   around_.workload.needed = NodeId(11);
-  around_.workload.bytes_of_a_loss = "the holders";
+  around_.workload.is_a_loss = true;
   fence(11, Changes::Fenced::kInView);
-  EXPECT_TRUE(rest(around_.run.members.at(NodeId(10))));
   ASSERT_FALSE(around_.workload.carried_out.empty());
   EXPECT_TRUE(around_.workload.carried_out.back().failure.has_value());
   EXPECT_TRUE(changes_.failure().has_value());

@@ -20,6 +20,9 @@ std::string_view words_of(ChangesEvent event) {
     case Event::kWanted:
       return "a member says `Ready` or `Drain`, or has lost messages of another; a node outside is expelled";
     case Event::kWaited: return "a change was wanted while members came to rest";
+    case Event::kSilent: return "a member of the view seems dead";
+    case Event::kMissed: return "all but silent members rest, and lack what these hold";
+    case Event::kCleared: return "members of the view are fenced, and all others rest";
     case Event::kFenced: return "a member of the view is fenced";
     case Event::kDiedAtEnd: return "a member of the view is fenced that has not left";
     case Event::kJoiningFenced: return "joining members alone are fenced";
@@ -49,6 +52,7 @@ const char* phase_name(CoordinatorPhase phase) {
     case CoordinatorPhase::kSettled: return "settled";
     case CoordinatorPhase::kFreezing: return "changing";
     case CoordinatorPhase::kShort: return "short";
+    case CoordinatorPhase::kWaiting: return "waiting";
     case CoordinatorPhase::kStopping: return "stopping";
   }
   return "";
@@ -58,11 +62,15 @@ struct Changes::Table {
   static constexpr Action kBeginChange{&Changes::begin_change, "persist the next epoch, send `Change`"};
   static constexpr Action kBeginAnew{&Changes::begin_anew,
                                      "drop the reports, persist the next epoch, send `Change`"};
+  static constexpr Action kGoOnWithoutFenced{
+      &Changes::go_on_without_fenced,
+      "persist the next epoch, send `Change` without `freeze`; place all things"};
   static constexpr Action kLetWait{&Changes::let_wait, "note that it waits"};
   static constexpr Action kKeepReport{&Changes::keep_report, "keep the report"};
   static constexpr Action kDecide{&Changes::decide, "place all things"};
   static constexpr Action kFallShort{&Changes::fall_short,
                                      "send `Released` to draining members, if none joins or 10 s are over"};
+  static constexpr Action kWaitForSilent{&Changes::wait_for_silent, "note which members it waits for"};
   static constexpr Action kGoOn{&Changes::go_on, "none"};
   static constexpr Action kInstall{&Changes::install,
                                    "let the engine decide, persist placement and decision, send `Install`"};
@@ -84,12 +92,15 @@ struct Changes::Table {
   static constexpr Phase kSettled = Phase::kSettled;
   static constexpr Phase kFreezing = Phase::kFreezing;
   static constexpr Phase kShort = Phase::kShort;
+  static constexpr Phase kWaiting = Phase::kWaiting;
   static constexpr Phase kStopping = Phase::kStopping;
 
-  static constexpr std::array<Transition, 35> kRows{{
+  static constexpr std::array<Transition, 47> kRows{{
       {kSettled, Event::kTakenUp, kFreezing, kBeginChange, "members may know of that epoch"},
       {kSettled, Event::kWanted, kFreezing, kBeginChange, "nothing else is under way"},
       {kSettled, Event::kWaited, kFreezing, kBeginChange, "its turn has come"},
+      {kSettled, Event::kSilent, kFreezing, kBeginChange,
+       "at rest others say whether they can go on without it"},
       {kSettled, Event::kFenced, kFreezing, kBeginChange, "its things need another holder"},
       {kSettled, Event::kRebalanceDue, kSettled, kRebalance, "members become faster and slower"},
       {kSettled, Event::kPays, kFreezing, kBeginChange, "things move while all members rest"},
@@ -105,9 +116,11 @@ struct Changes::Table {
       {kSettled, Event::kStopFound, kStopping, kBeginStop, "the coordinator before was told"},
       {kFreezing, Event::kWanted, kFreezing, kLetWait, "members that come or go in order wait for `Install`"},
       {kFreezing, Event::kFenced, kFreezing, kBeginAnew, "no member goes on before the last death is known"},
+      {kFreezing, Event::kCleared, kFreezing, kGoOnWithoutFenced, "what the others have reported stays true"},
       {kFreezing, Event::kReport, kFreezing, kKeepReport, "the decision rests on all reports"},
       {kFreezing, Event::kAllRest, kFreezing, kDecide, "nothing is under way between members"},
       {kFreezing, Event::kTooLittle, kShort, kFallShort, "members rest until another one comes"},
+      {kFreezing, Event::kMissed, kWaiting, kWaitForSilent, "a fence would lose what they hold"},
       {kFreezing, Event::kUnchanged, kSettled, kGoOn, "`Change` has told members everything"},
       {kFreezing, Event::kPlaced, kSettled, kInstall, "all members go on from the same step"},
       {kFreezing, Event::kStop, kFreezing, kEndOnceInstalled, "members at rest may be a step apart"},
@@ -121,6 +134,15 @@ struct Changes::Table {
       {kShort, Event::kNobodyReady, kShort, kReleaseTheLeaving, "a member that joins may never be ready"},
       {kShort, Event::kStop, kFreezing, kEndAfterChange, "members at rest may be a step apart"},
       {kShort, Event::kStopDue, kStopping, kEndRun, "there is no more to be had"},
+      {kShort, Event::kMissed, kWaiting, kWaitForSilent, "a fence would lose what they hold"},
+      {kWaiting, Event::kWanted, kFreezing, kBeginChange, "members may come meanwhile"},
+      {kWaiting, Event::kWaited, kFreezing, kBeginChange, "members may come meanwhile"},
+      {kWaiting, Event::kFenced, kFreezing, kBeginAnew, "no member goes on before the last death is known"},
+      {kWaiting, Event::kCleared, kFreezing, kGoOnWithoutFenced, "what the others have reported stays true"},
+      {kWaiting, Event::kReport, kWaiting, kKeepReport, "a silent member is back"},
+      {kWaiting, Event::kAllRest, kFreezing, kDecide, "all silent members are back"},
+      {kWaiting, Event::kStop, kWaiting, kEndOnceInstalled, "members at rest may be a step apart"},
+      {kWaiting, Event::kStopDue, kStopping, kEndRun, "a change may never end"},
       {kStopping, Event::kWanted, kStopping, kLetWait, "the view changes no more for it"},
       {kStopping, Event::kDiedAtEnd, kFreezing, kEndAfterChange,
        "the others take its things over, and save one more step with them"},

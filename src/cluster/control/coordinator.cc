@@ -266,6 +266,7 @@ void Coordinator::beat(LedMember& member, const membership::Beat& said, Instant 
   outbox_.say(peer, std::move(seen));  // rests on no decision
   if (!options_.guarded(Defect::kChatter) && run_.installed.epoch() != 0) changes_.say_placement(member);
   changes_.beats(member, said, now);
+  if (arrivals_wait_) let_serve(now);
   member.pace.add({.speed = said.speed(), .own_work = said.own_work(), .step_s = said.step_seconds()});
   member.steps = said.has_steps() ? std::optional(said.steps()) : std::nullopt;
   const auto names =
@@ -286,7 +287,9 @@ void Coordinator::beat(LedMember& member, const membership::Beat& said, Instant 
                .quiet = others(said.quiet(), run_.members)},
               now);
   if (!unreachable.empty() && phase() != Phase::kStopping) {
-    fence_all(watch_.missing(now), "it did not come, and nobody reaches it", now);
+    const std::vector<NodeId> missing = watch_.missing(now);
+    if (!missing.empty() && changes_.can_lose({missing.begin(), missing.end()}, now))
+      fence_all(missing, "it did not come, and nobody reaches it", now);
     fence_all(watch_.unreachable(now), kUnreachable, now);
   }
   accuse(peer.node, said, now);
@@ -304,9 +307,12 @@ void Coordinator::ready(const LedMember& member, Instant now) {
   let_serve(now);
 }
 
-// Lets members serve that arrived, together.
+// Lets members serve that arrived, together. The others would rest for that, and those that are only missed
+// here could not.
 void Coordinator::let_serve(Instant now) {
   if (!arrivals_.next_wakeup()) return;
+  arrivals_wait_ = watch_.misses_living(now);
+  if (arrivals_wait_) return;
   std::set<NodeId> joining;
   for (const auto& [node, member] : run_.members) {
     if (member.record.state() == membership::JOINING && !member.wants_to_serve) joining.insert(node);
@@ -352,6 +358,7 @@ void Coordinator::frozen(LedMember& member, const membership::Frozen& said, Inst
   if (!applied(member, said.progress(), now)) return;
   books_.forget_others(peer.incarnation, said.progress());
   changes_.rests(member, said, now);
+  watch_.look_again(now);
 }
 
 // Takes up marks. False: the member was fenced for them.
@@ -372,6 +379,7 @@ void Coordinator::fence_all(const std::vector<NodeId>& nodes, std::string_view w
   changes_.about_to_fence(where, now);
   for (const NodeId node : nodes) bury(node, why, now);
   changes_.fenced(where, now);
+  watch_.look_again(now);
 }
 
 void Coordinator::fence_contradicting(Instant now) {
@@ -409,13 +417,14 @@ void Coordinator::tick(Instant now) {
   const Duration told = phase() == Phase::kStopping ? kEndingPatience : kToldPatience;
   const Patience patience{.elsewhere = changes_.told() ? told : options_.patience,
                           .here = changes_.ending() ? kEndingPatience : options_.patience};
-  for (const Fencing& one : watch_.due(patience, now)) fence_all(one.nodes, one.why, now);
+  const auto can_lose = [&](const std::set<NodeId>& silent) { return changes_.can_lose(silent, now); };
+  for (const Fencing& one : watch_.due(patience, can_lose, now)) fence_all(one.nodes, one.why, now);
   books_.tick(now);
   let_serve(now);
-  changes_.tick(now);
+  changes_.tick([&] { return all_heard(now); }, now);
   const RestClock::Hearing hearing{
       .hears = [&](NodeId node) { return Watch::is_heard(run_.members.at(node), now); },
-      .cut_off = [&] { return watch_.is_cut_off(now); }};
+      .missed_alone = [&](NodeId node) { return watch_.misses_alone(node, now); }};
   const std::set<NodeId> restless = changes_.take_restless(hearing, now);
   fence_all({restless.begin(), restless.end()}, kRestless, now);
   fence_contradicting(now);
@@ -440,7 +449,8 @@ bool Coordinator::joining_ones_stay(Instant now) {
 }
 
 std::optional<Instant> Coordinator::next_wakeup() const {
-  std::optional<Instant> wake = sooner(sooner(last_word_, joining_leave_until_), arrivals_.next_wakeup());
+  std::optional<Instant> wake = sooner(last_word_, joining_leave_until_);
+  if (!arrivals_wait_) wake = sooner(wake, arrivals_.next_wakeup());
   for (const auto& due : {watch_.next_wakeup(), books_.next_wakeup(), changes_.next_wakeup()}) {
     wake = sooner(wake, due);
   }

@@ -31,13 +31,13 @@
 #include "cluster/control/changes.h"
 #include "cluster/control/coordinator_outbox.h"
 #include "cluster/control/leadership.h"
-#include "cluster/control/pace.h"
 #include "cluster/control/records.h"
 #include "cluster/control/view.h"
 #include "cluster/control/watch.h"
 #include "cluster/control/workload.h"
 #include "cluster/membership/arrivals.h"
 #include "cluster/membership/mark_ledger.h"
+#include "cluster/membership/pace.h"
 #include "net/link/links.h"
 
 namespace gossamer::cluster {
@@ -183,6 +183,7 @@ class Coordinator {
   Books books_;
   Changes changes_;
   Arrivals arrivals_;
+  bool arrivals_wait_ = false;  // for members that are missed here alone
   std::optional<Instant> joining_leave_until_;
   std::optional<Instant> last_word_;  // until then it answers members that were fenced while the run ends
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Defect: one protection switched off, so that the simulation can show that it would be missed
-// (`gossamer simulate cluster-chaos break=NAME`). Never set outside a simulation. Thread rule: plain value.
+// (`gossamer simulate PRESET break=NAME`). Never set outside a simulation. Thread rule: plain value.
 #pragma once
 
 #include <array>
@@ -38,6 +38,7 @@ enum class Defect {
   kNoWitness,           // a silent member is fenced though others hear it
   kFreezeTimeFences,    // a member is late at rest though its engine works
   kNeverResigns,        // a leader that hears nobody stays, though another one stands by
+  kLossUnasked,         // a silent member is fenced though others lack what it holds
   kNoOtherWay,          // a broken pair of members does not try the coordinator's relay
 };
 
@@ -47,6 +48,7 @@ struct DefectName {
   std::string_view sentence;
 };
 
+// What shows in `cluster-chaos`.
 inline constexpr std::array<DefectName, 27> kDefects{{
     {Defect::kNoFencing, "no-fencing", "the dead leave the view, but what they say still counts"},
     {Defect::kReplyBeforePersist, "reply-before-persist", "answers do not wait for the store"},
@@ -80,6 +82,12 @@ inline constexpr std::array<DefectName, 27> kDefects{{
      "a member that does not rest in the freeze time is late, though its engine works"},
     {Defect::kNeverResigns, "never-resigns", "a leader that hears nobody stays, though another stands by"},
     {Defect::kNoOtherWay, "no-other-way", "a broken pair does not try the coordinator's relay"},
+}};
+
+// What shows where members have something to lose: `sparse-chaos`.
+inline constexpr std::array<DefectName, 2> kTrainingDefects{{
+    {Defect::kNoFreeze, "no-freeze", "a view is installed before all have come to rest"},
+    {Defect::kLossUnasked, "loss-unasked", "a silent member is fenced though others lack what it holds"},
 }};
 
 // None for an unknown name.

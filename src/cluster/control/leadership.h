@@ -22,13 +22,13 @@
 #include "base/time.h"
 #include "cluster/control/control_probe.h"
 #include "cluster/control/defect.h"
-#include "cluster/control/pace.h"
 #include "cluster/control/records.h"
 #include "cluster/control/view.h"
 #include "cluster/control/witness.h"
 #include "cluster/control/workload.h"
 #include "cluster/membership/failure_detector.h"
 #include "cluster/membership/fenced_incarnations.h"
+#include "cluster/membership/pace.h"
 #include "cluster/membership/request_budget.h"
 #include "cluster/membership/word_budget.h"
 #include "cluster/placement/placement.h"
@@ -110,8 +110,9 @@ struct LedMember {
   std::optional<Instant> died;              // since then it seems dead
   Instant deadline;                         // until then it must have said Here
   Instant last_sign;                        // of life; before it came: when it was expected
-  // It seems dead, and Doubts says that it is not to be fenced. kAlone: because others hear it.
-  enum class Spared { kNo, kAlone, kWithOthers };
+  // It seems dead, and is not fenced. kAlone, kWithOthers: Doubts says so; kAlone: because others hear it.
+  // kNeeded: the others may lack what it holds.
+  enum class Spared { kNo, kAlone, kWithOthers, kNeeded };
   Spared spared = Spared::kNo;
   std::optional<Instant> wake;  // its entry among the wakes
 

@@ -26,10 +26,10 @@
 #include "cluster/control/defect.h"
 #include "cluster/control/followed_coordinator.h"
 #include "cluster/control/member_links.h"
-#include "cluster/control/pace.h"
 #include "cluster/control/view.h"
 #include "cluster/membership/claim_ledger.h"
 #include "cluster/membership/lease_table.h"
+#include "cluster/membership/pace.h"
 #include "net/link/links.h"
 
 namespace gossamer::cluster {

@@ -196,8 +196,7 @@ Decision decide(const AtRest& rest, const HoldingMap& after) {
 }
 
 bool loses_a_part(const AtRest& rest, const placement::Placement& placed) {
-  const Decision decision = decide(rest, holdings_of(placed));
-  return decision.failure && !decision.bytes.empty();
+  return decide(rest, holdings_of(placed)).lost;
 }
 
 std::optional<NodeId> says_too_much(const AtRest& rest, const placement::Placement& placed) {
@@ -245,6 +244,28 @@ bool go_on_without(const std::set<NodeId>& nodes, const AtRest& rest, const plac
   const auto placed = placement::place(things_with_copies(rest.workload, rest.reports), members,
                                        current_placement(rest.run), options);
   return placed.ok() && !decide(rest, holdings_of(placed->placement)).failure;
+}
+
+bool have_all(const AtRest& rest, Instant now) {
+  std::vector<placement::Member> members = placeable(rest.run, now);
+  std::erase_if(members, [&](const placement::Member& member) {
+    return !rest.reports.contains(NodeId(member.id.value));
+  });
+  for (placement::Member& member : members) {
+    member.limit_bytes = std::numeric_limits<std::uint64_t>::max();
+    member.service = placement::Service::kServing;
+  }
+  const auto placed = placement::place(things_with_copies(rest.workload, rest.reports), members,
+                                       current_placement(rest.run), {});
+  return placed.ok() && !loses_a_part(rest, placed->placement);
+}
+
+std::set<NodeId> without_report(const View& view, const std::map<NodeId, membership::Frozen>& reports) {
+  std::set<NodeId> nodes;
+  for (const auto& [node, record] : view.members()) {
+    if (!reports.contains(node)) nodes.insert(node);
+  }
+  return nodes;
 }
 
 }  // namespace gossamer::cluster

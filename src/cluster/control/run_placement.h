@@ -39,7 +39,7 @@ struct AtRest {
 // kept, this names a member that is not believed. Its report is the largest, and more than twice as large as
 // those of most.
 [[nodiscard]] std::optional<NodeId> says_too_much(const AtRest& rest, const placement::Placement& placed);
-// Whether all that had a part, or a copy of it, are gone. Other failures have no decision beside them.
+// Whether all that had a part, or a copy of it, are gone.
 [[nodiscard]] bool loses_a_part(const AtRest& rest, const placement::Placement& placed);
 // What the store is to know of it.
 [[nodiscard]] membership::Installed installed_as(Epoch epoch, const Decision& decision,
@@ -50,6 +50,12 @@ struct AtRest {
 // What a member has that has not come to rest is not known, so it counts for nothing.
 [[nodiscard]] bool go_on_without(const std::set<NodeId>& nodes, const AtRest& rest,
                                  const placement::Options& options, Instant now);
+// Whether the members that rest have all that the run has learnt. With little memory they may have no room
+// for it: then they keep their copies until another member comes.
+[[nodiscard]] bool have_all(const AtRest& rest, Instant now);
+// Members of the view that have not reported.
+[[nodiscard]] std::set<NodeId> without_report(const View& view,
+                                              const std::map<NodeId, membership::Frozen>& reports);
 
 // Whether each thing has its holder of before among the members that rest, in the same life.
 [[nodiscard]] bool holders_rest(const LedRun& run, const std::map<NodeId, membership::Frozen>& reports);

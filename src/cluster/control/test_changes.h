@@ -62,6 +62,8 @@ class ChangesTest : public ::testing::Test {
     return around_.store(now);
   }
 
+  [[nodiscard]] static bool all_heard() { return true; }
+
   // Nodes 10 and 11 are in the view, and 10 alone rests.
   void one_of_two_rests() {
     LedMember& first = come(10);

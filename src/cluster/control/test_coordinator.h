@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -124,8 +125,9 @@ class CoordinatorTest : public ::testing::Test {
     say(peer, [](auto& said) { said.mutable_ready(); });
     rest();
   }
-  void rest() {
+  void rest(const std::function<bool(net::PeerId)>& is_there = [](net::PeerId) { return true; }) {
     for (const auto& [node, record] : std::map(coordinator_->view().members())) {
+      if (!is_there(peer_of(record))) continue;
       say(peer_of(record),
           [&](auto& said) { said.mutable_frozen()->set_epoch(coordinator_->view().epoch().value); });
     }
@@ -162,8 +164,8 @@ class CoordinatorTest : public ::testing::Test {
                                  [&](const auto& one) { return one.second == peer.node; });
   }
   // Lets a second pass in steps of a millisecond. Members whose connections break, each after its own time,
-  // are silent from then on or until they are back. The others beat. Returns after how many milliseconds the
-  // view changed, each time.
+  // are silent from then on or until they are back. The others beat, and come to rest at once. Returns after
+  // how many milliseconds the view changed, each time.
   std::vector<int> second(const std::map<net::PeerId, int>& breaks_after,
                           const std::map<net::PeerId, int>& back_after = {}) {
     std::vector<int> changed;
@@ -190,6 +192,11 @@ class CoordinatorTest : public ::testing::Test {
       }
       coordinator_->tick(now_);
       store();
+      if (coordinator_->phase() == Coordinator::Phase::kFreezing) {
+        rest([&](net::PeerId peer) { return !is_silent(peer, ms); });
+        coordinator_->tick(now_);
+        store();
+      }
       if (coordinator_->view().epoch() != before) changed.push_back(ms);
       now_ = now_ + from_milliseconds(1);
     }

@@ -20,21 +20,22 @@ namespace gossamer::cluster {
 class TestWorkload final : public Workload {
  public:
   [[nodiscard]] std::vector<placement::Thing> things() const override {
-    return {{.id = placement::ThingId(0), .bytes = 1, .work = 1},
-            {.id = placement::ThingId(1), .bytes = 1, .work = 1}};
+    return {{.id = placement::ThingId(0), .bytes = bytes_of_a_thing, .work = 1},
+            {.id = placement::ThingId(1), .bytes = bytes_of_a_thing, .work = 1}};
   }
   [[nodiscard]] bool readable(const std::string&) const override { return true; }
   // Fails without a report of the node that is needed. Nothing may be placed where nothing is known.
   [[nodiscard]] Decision decide(const Rest& rest) override {
     for (const auto& [thing, node] : rest.after) CHECK(rest.reports.contains(node), node.value);
     if (needed && !rest.reports.contains(*needed))
-      return {.bytes = bytes_of_a_loss, .failure = Error{.what = "it is lost"}};
+      return {.bytes = "the holders", .failure = Error{.what = "it is lost"}, .lost = is_a_loss};
     return {.bytes = "decision"};
   }
   void installed(const Decision& decision) override { carried_out.push_back(decision); }
 
+  std::uint64_t bytes_of_a_thing = 1;  // a member has 1 MiB
   std::optional<NodeId> needed;
-  std::string bytes_of_a_loss;
+  bool is_a_loss = false;
   std::vector<Decision> carried_out;
 };
 

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
+#include "cluster/control/view_teller.h"
+
 namespace gossamer::cluster {
 namespace {
 
@@ -153,6 +157,21 @@ TEST(View, LoopbackStaysOnItsMachine) {
   EXPECT_TRUE(reaches(here, there) && reaches(hidden, there));
   EXPECT_FALSE(reaches(there, here) || reaches(there, beside));
   EXPECT_FALSE(reaches(here, hidden) || reaches(there, hidden));
+}
+
+// Claim: a member that is behind gets the differences from its own epoch on, and none if it is too far
+// behind.
+TEST(ViewHistory, Since) {
+  ViewHistory history;
+  for (std::uint64_t epoch = 1; epoch <= 300; ++epoch) history.add(change(epoch - 1, epoch));
+  const std::vector<Change> last = history.since(Epoch(298));
+  ASSERT_EQ(last.size(), 2u);
+  EXPECT_EQ(last.front().epoch(), 299u);
+  EXPECT_EQ(last.back().epoch(), 300u);
+  EXPECT_TRUE(history.since(Epoch(300)).empty());
+  EXPECT_TRUE(history.since(Epoch(0)).empty());
+  EXPECT_EQ(history.since(Epoch(300 - ViewHistory::kMost)).size(), ViewHistory::kMost);
+  EXPECT_TRUE(history.since(Epoch(299 - ViewHistory::kMost)).empty());
 }
 
 }  // namespace

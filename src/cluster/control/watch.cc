@@ -62,7 +62,7 @@ void Watch::heard(LedMember& member, Instant now) {
     ask_at_ = now;
   }
   const auto spared = std::exchange(member.spared, LedMember::Spared::kNo);
-  if (spared == LedMember::Spared::kWithOthers) {
+  if (spared == LedMember::Spared::kWithOthers || spared == LedMember::Spared::kNeeded) {
     // The silence was not the member's death. Nothing was relayed meanwhile, and connections come back one
     // after another.
     cut_off_ = false;
@@ -137,15 +137,17 @@ std::optional<Instant> Watch::alone_since(Instant now) const {
   return since;
 }
 
-bool Watch::is_cut_off(Instant now) const {
-  if (alone_since(now)) return true;
-  bool some = false;
-  for (const auto& [node, peer] : fleet(now)) {
-    if (!peer.elsewhere || !peer.serves || !peer.holds) continue;
-    if (peer.heard) return false;
-    some = true;
-  }
-  return some;
+bool Watch::misses_alone(NodeId node, Instant now) const {
+  const Doubts::Fleet known = fleet(now);
+  return known.contains(node) && doubts_.heard_by_others(node, known) && Doubts::together(known).empty() &&
+         !doubts_.others_return_until(now);
+}
+
+bool Watch::misses_living(Instant now) const {
+  const Doubts::Fleet known = fleet(now);
+  return std::ranges::any_of(known, [&](const auto& one) {
+    return !one.second.heard && one.second.serves && doubts_.heard_by_others(one.first, known);
+  });
 }
 
 std::vector<NodeId> Watch::unreachable(Instant now) {
@@ -213,10 +215,11 @@ std::optional<Instant> Watch::spares(LedMember& member, const Doubts::Fleet& fle
   const Duration patience = is_elsewhere(member) ? all.elsewhere : all.here;
   if (!fleet.contains(node)) {
     // It began and never came. If nobody elsewhere is heard, that may be our doing.
-    const Instant until = member.last_sign + patience;
-    if (!alone_since(now) || until <= now) return std::nullopt;
+    const Instant given_up = member.last_sign + patience;
+    const auto until = alone_since(now) ? std::optional(given_up) : doubts_.others_return_until(now);
+    if (!until || given_up <= now) return std::nullopt;
     member.spared = LedMember::Spared::kWithOthers;
-    return until;
+    return std::min(*until, given_up);
   }
   const auto until = doubts_.spares(node, fleet, patience, now);
   if (!until) return std::nullopt;
@@ -295,13 +298,14 @@ Instant Watch::last_due(Instant with, Instant now) const {
   return last;
 }
 
-std::vector<Fencing> Watch::due(const Patience& patience, Instant now) {
+std::vector<Fencing> Watch::due(const Patience& patience, const CanLose& can_lose, Instant now) {
   std::vector<NodeId> late;
   std::vector<NodeId> dead;
   Instant first = now;
   const auto next = next_wakeup();
   if (!next || *next > now) return {};
   ask_at_.reset();
+  look_again(now);  // whether the run can lose members depends on who else is silent
   const Doubts::Fleet known = fleet(now);
   if (options_.guarded(Defect::kSilenceFences)) ask_about(known, now);
   while (!wakes_.empty() && wakes_.begin()->first <= now) {
@@ -319,7 +323,43 @@ std::vector<Fencing> Watch::due(const Patience& patience, Instant now) {
       dead.push_back(node);
     }
   }
-  return fencings(std::move(late), std::move(dead), first, now);
+  std::vector<Fencing> due = fencings(std::move(late), std::move(dead), first, now);
+  keep_needed(due, patience, can_lose, now);
+  return due;
+}
+
+void Watch::look_again(Instant now) {
+  for (auto& [node, member] : run_.members) {
+    if (member.spared == LedMember::Spared::kNeeded) wake(member, now);
+  }
+}
+
+// A joining member holds nothing. The process of one on this machine is gone with its connection: no network
+// stands between.
+bool Watch::may_be_needed(NodeId node, const Patience& patience, Instant now) const {
+  const LedMember& member = run_.members.at(node);
+  const bool elsewhere = is_elsewhere(member);
+  return member.record.state() != membership::JOINING && (elsewhere || !member.down) &&
+         member.last_sign + (elsewhere ? patience.elsewhere : patience.here) > now;
+}
+
+void Watch::keep_needed(std::vector<Fencing>& due, const Patience& patience, const CanLose& can_lose,
+                        Instant now) {
+  std::set<NodeId> silent;
+  for (const Fencing& one : due) {
+    for (const NodeId node : one.nodes) {
+      if (may_be_needed(node, patience, now)) silent.insert(node);
+    }
+  }
+  if (silent.empty() || can_lose(silent)) return;
+  for (Fencing& one : due) std::erase_if(one.nodes, [&](NodeId node) { return silent.contains(node); });
+  std::erase_if(due, [](const Fencing& one) { return one.nodes.empty(); });
+  for (const NodeId node : silent) {
+    LedMember& member = run_.members.at(node);
+    member.spared = LedMember::Spared::kNeeded;
+    const Duration most = is_elsewhere(member) ? patience.elsewhere : patience.here;
+    wake(member, std::min(now + kLookAgain, member.last_sign + most));
+  }
 }
 
 // Until when others have time to say whether they hear the silent node; nothing: one has said so, they had

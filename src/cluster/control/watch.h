@@ -8,6 +8,7 @@
 
 #include <gossamer/membership.pb.h>
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -45,6 +46,7 @@ class Watch {
   static constexpr Duration kTogether{50'000'000};        // deaths so close are one change of the view
   static constexpr Duration kAskAfter{1'000'000'000};     // of a silence that others are asked about
   static constexpr Duration kAnswersWithin{500'000'000};  // a question, and the next beats
+  static constexpr Duration kLookAgain{1'000'000'000};    // at silent members that the run cannot lose
   // Why members are lost.
   static constexpr std::string_view kSilent = "it is silent";
   static constexpr std::string_view kNotInTime = "it did not come in time";
@@ -80,16 +82,21 @@ class Watch {
   [[nodiscard]] std::vector<NodeId> missing(Instant now);
   // Members that have to go because they and others do not reach each other.
   [[nodiscard]] std::vector<NodeId> unreachable(Instant now);
-  // Members that have not come in time, or are silent, and are not spared (doubts.h). After a silence as long
-  // as the patience none is.
-  [[nodiscard]] std::vector<Fencing> due(const Patience& patience, Instant now);
+  // Whether the run loses nothing if these members of the view are fenced (Changes::can_lose).
+  using CanLose = std::function<bool(const std::set<NodeId>& silent)>;
+  // Members that have not come in time, or are silent, and are not spared: by doubts.h, or because the run
+  // would lose what they hold. After a silence as long as the patience none is.
+  [[nodiscard]] std::vector<Fencing> due(const Patience& patience, const CanLose& can_lose, Instant now);
+  // Another member has come to rest, or is fenced, so the run may be able to lose silent ones.
+  void look_again(Instant now);
+  // Whether the member is silent and alone, and others hear it: only the path to this process is broken.
+  [[nodiscard]] bool misses_alone(NodeId node, Instant now) const;
   // The member has come, and is not suspected.
   [[nodiscard]] static bool is_heard(const LedMember& member, Instant now);
   // Since when no member elsewhere is heard, though there are some; nothing: one is, or there is none.
   [[nodiscard]] std::optional<Instant> alone_since(Instant now) const;
-  // Whether nobody elsewhere is heard, or none of those that hold something there, though there are some.
-  // Nobody is left then that could go on at once without a silent one.
-  [[nodiscard]] bool is_cut_off(Instant now) const;
+  // Whether others hear a member that this process does not: steps go on, and a change would stop them.
+  [[nodiscard]] bool misses_living(Instant now) const;
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
 
  private:
@@ -102,6 +109,9 @@ class Watch {
                                                      Instant now) const;
   [[nodiscard]] Instant here_until(const LedMember& member) const;
   [[nodiscard]] Instant last_due(Instant with, Instant now) const;
+  // Removes from those that are due the ones that the run cannot lose yet.
+  void keep_needed(std::vector<Fencing>& due, const Patience& patience, const CanLose& can_lose, Instant now);
+  [[nodiscard]] bool may_be_needed(NodeId node, const Patience& patience, Instant now) const;
   // Until when the silent member is spared; nothing: it is not.
   [[nodiscard]] std::optional<Instant> spares(LedMember& member, const Doubts::Fleet& fleet,
                                               const Patience& patience, Instant now);

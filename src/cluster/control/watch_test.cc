@@ -19,6 +19,7 @@ namespace gossamer::cluster {
 namespace {
 
 constexpr Patience kPatience{from_seconds(600), from_seconds(600)};
+const Watch::CanLose kCanLoseAny = [](const std::set<NodeId>&) { return true; };
 
 class WatchTest : public ::testing::Test {
  protected:
@@ -40,8 +41,8 @@ class WatchTest : public ::testing::Test {
 TEST_F(WatchTest, LateMembersAreDue) {
   watch_.expect(around_.add(10, membership::JOINING), {});
   EXPECT_EQ(watch_.next_wakeup(), at(10));
-  EXPECT_TRUE(watch_.due(kPatience, at(9.9)).empty());
-  const std::vector<Fencing> due = watch_.due(kPatience, at(10));
+  EXPECT_TRUE(watch_.due(kPatience, kCanLoseAny, at(9.9)).empty());
+  const std::vector<Fencing> due = watch_.due(kPatience, kCanLoseAny, at(10));
   ASSERT_EQ(due.size(), 1u);
   EXPECT_EQ(due[0].nodes, std::vector{NodeId(10)});
   EXPECT_FALSE(watch_.next_wakeup().has_value());
@@ -74,7 +75,7 @@ TEST_F(WatchTest, SilentMembersAreDue) {
         watch.schedule(other);
       }
       if (ms == answers) watch.says(NodeId(11), {.quiet = {NodeId(10)}}, now);
-      for (const Fencing& one : watch.due(kPatience, now)) {
+      for (const Fencing& one : watch.due(kPatience, kCanLoseAny, now)) {
         for (const NodeId node : one.nodes) due.emplace_back(ms, node);
       }
     }
@@ -102,14 +103,14 @@ TEST_F(WatchTest, SilenceOfAllIsOurOwn) {
   watch_.expect(around_.add(12, membership::SERVING), {});
   for (int s = 0; s < 600; ++s) {
     for (const int ms : {0, 300, 700}) {
-      EXPECT_TRUE(watch_.due(kPatience, Instant{} + from_milliseconds(1000 * s + ms)).empty())
+      EXPECT_TRUE(watch_.due(kPatience, kCanLoseAny, Instant{} + from_milliseconds(1000 * s + ms)).empty())
           << s << " s " << ms;
     }
   }
   EXPECT_EQ(around_.events(), std::vector<std::string>{"cut_off"});
   EXPECT_EQ(watch_.alone_since(at(599)), at(0));
   std::size_t due = 0;
-  for (const Fencing& one : watch_.due(kPatience, at(600))) due += one.nodes.size();
+  for (const Fencing& one : watch_.due(kPatience, kCanLoseAny, at(600))) due += one.nodes.size();
   EXPECT_EQ(due, 3u);
 }
 
@@ -123,7 +124,7 @@ TEST_F(WatchTest, EachHasItsPatience) {
   const Patience patience{.elsewhere = from_seconds(20), .here = from_seconds(15)};
   std::vector<std::pair<int, NodeId>> due;
   for (int ms = 0; ms < 60'000; ms += 500) {
-    for (const Fencing& one : watch_.due(patience, Instant{} + from_milliseconds(ms))) {
+    for (const Fencing& one : watch_.due(patience, kCanLoseAny, Instant{} + from_milliseconds(ms))) {
       for (const NodeId node : one.nodes) due.emplace_back(ms, node);
     }
   }
@@ -144,7 +145,7 @@ TEST_F(WatchTest, TheSilentTogetherNeedAWitness) {
         watch_.heard(member, now);
         watch_.schedule(member);
       }
-      if (const auto due = watch_.due(kPatience, now); !due.empty()) return due[0].nodes;
+      if (const auto due = watch_.due(kPatience, kCanLoseAny, now); !due.empty()) return due[0].nodes;
     }
     return std::vector<NodeId>{};
   };
@@ -184,7 +185,7 @@ TEST_F(WatchTest, OthersAreAskedAboutOne) {
       const Instant now = Instant{} + from_milliseconds(ms);
       for (std::uint64_t node = 11; node < 14 && ms % 50 == 0; ++node) hear(node, now);
       if (ms >= 20'000 && ms % 50 == 0) hear(14, now);
-      if (!watch.due(kPatience, now).empty()) due = ms;
+      if (!watch.due(kPatience, kCanLoseAny, now).empty()) due = ms;
       if (asked || around.said(membership::ToMember::kDoubt) == 0) continue;
       asked = ms;
       EXPECT_EQ(around.said(membership::ToMember::kDoubt), 3);
@@ -195,7 +196,7 @@ TEST_F(WatchTest, OthersAreAskedAboutOne) {
     EXPECT_EQ(around.said(membership::ToMember::kDoubt), 4);
     EXPECT_EQ(around.events(), std::vector<std::string>{"unheard"});
     watch.says(NodeId(12), {.quiet = {NodeId(10)}}, at(30));
-    EXPECT_EQ(watch.due(kPatience, at(30)).size(), 1u);
+    EXPECT_EQ(watch.due(kPatience, kCanLoseAny, at(30)).size(), 1u);
   }
 }
 
@@ -213,14 +214,91 @@ TEST_F(WatchTest, AJoinerTakesOverLate) {
       watch_.heard(joins, now);
       watch_.schedule(joins);
     }
-    if (ms <= 300 || ms >= 2'000) {
-      EXPECT_EQ(watch_.is_cut_off(now), ms >= 2'000) << ms;
-    }
-    for (const Fencing& one : watch_.due(kPatience, now)) {
+    for (const Fencing& one : watch_.due(kPatience, kCanLoseAny, now)) {
       for (const NodeId node : one.nodes) due.emplace_back(ms, node);
     }
   }
   EXPECT_EQ(due, (std::vector{std::pair{120'000, NodeId(10)}, std::pair{120'000, NodeId(11)}}));
+}
+
+// Claim: silent members that the run cannot lose are spared, all or none, until their patience is over. The
+// question is asked again each second, and when the Watch is told to look.
+TEST_F(WatchTest, NeededMembersAreSpared) {
+  living(10);
+  living(11);
+  LedMember& other = living(12);
+  std::set<NodeId> asked_about;
+  bool can = false;
+  const auto can_lose = [&](const std::set<NodeId>& silent) {
+    asked_about = silent;
+    return can;
+  };
+  int due_ms = 0;
+  std::size_t asked = 0;
+  const auto until = [&](int end) {
+    for (int ms = due_ms; ms < end; ms += 50) {
+      const Instant now = Instant{} + from_milliseconds(ms);
+      watch_.heard(other, now);
+      watch_.schedule(other);
+      watch_.says(NodeId(12), {.quiet = {NodeId(10), NodeId(11)}}, now);
+      const std::set<NodeId> before = std::exchange(asked_about, {});
+      const std::vector<Fencing> due = watch_.due(kPatience, can_lose, now);
+      asked += asked_about.empty() ? 0 : 1;
+      due_ms = ms;
+      if (!due.empty()) return due.front().nodes.size();
+    }
+    return std::size_t{0};
+  };
+  EXPECT_EQ(until(60'000), 0u);
+  EXPECT_GE(asked, 50U);
+  EXPECT_LE(asked, 62U);
+  can = true;
+  watch_.look_again(at(60));
+  due_ms = 60'000;
+  EXPECT_EQ(until(60'050), 2u) << "at once";
+  EXPECT_EQ(asked_about, (std::set{NodeId(10), NodeId(11)}));
+}
+
+// Claim: a member that the run cannot lose is due once its patience is over. The process of a member on the
+// coordinator's own machine is dead once its connection is closed, and a joining member holds nothing: about
+// these nobody is asked.
+TEST_F(WatchTest, WhoCannotBeNeeded) {
+  around_.options.machine = "here";
+  LedMember& gone = living(10);
+  gone.record.set_machine("here");
+  LedMember& hangs = living(11);
+  hangs.record.set_machine("here");
+  LedMember& joins = living(12);
+  joins.record.set_state(membership::JOINING);
+  living(13);
+  LedMember& other = living(14);
+  watch_.closed(gone, {});
+  watch_.schedule(gone);
+  std::set<NodeId> asked_about;
+  const auto never = [&](const std::set<NodeId>& silent) {
+    asked_about.insert(silent.begin(), silent.end());
+    return false;
+  };
+  std::map<NodeId, int> due;
+  for (int ms = 0; ms <= 30'000; ms += 50) {
+    const Instant now = Instant{} + from_milliseconds(ms);
+    watch_.heard(other, now);
+    watch_.schedule(other);
+    watch_.says(NodeId(14), {.quiet = {NodeId(12), NodeId(13)}}, now);
+    for (const Fencing& one :
+         watch_.due({.elsewhere = from_seconds(20), .here = from_seconds(25)}, never, now)) {
+      for (const NodeId node : one.nodes) {
+        due[node] = ms;
+        watch_.forget(around_.run.members.at(node));
+        around_.run.members.erase(node);
+      }
+    }
+  }
+  EXPECT_EQ(asked_about, (std::set{NodeId(11), NodeId(13)}));
+  EXPECT_EQ(due.at(NodeId(10)), 250);
+  EXPECT_LE(due.at(NodeId(12)), 3'000);
+  EXPECT_EQ(due.at(NodeId(13)), 20'000);
+  EXPECT_EQ(due.at(NodeId(11)), 25'000);
 }
 
 // Claim: a member on the coordinator's own machine says nothing about members elsewhere.
@@ -234,38 +312,9 @@ TEST_F(WatchTest, ItsOwnMachineProvesNothing) {
     const Instant now = Instant{} + from_milliseconds(ms);
     watch_.heard(own, now);
     watch_.schedule(own);
-    EXPECT_TRUE(watch_.due(kPatience, now).empty()) << ms;
+    EXPECT_TRUE(watch_.due(kPatience, kCanLoseAny, now).empty()) << ms;
   }
   EXPECT_EQ(watch_.alone_since(at(60)), at(0));
-}
-
-// Claim: the lead is cut off where nobody elsewhere is heard, also if all holders are on its own machine, and
-// where no holder elsewhere is heard. It is not while a holder elsewhere is heard.
-TEST_F(WatchTest, WhenTheLeadIsCutOff) {
-  around_.options.machine = "here";
-  LedMember& own = living(10);
-  own.record.set_machine("here");
-  living(11);
-  LedMember& third = living(12);
-  int ms = 0;
-  const auto cut_off = [&](std::uint64_t holder, bool third_is_heard) {
-    around_.run.holdings = {{placement::ThingId(1), NodeId(holder)}};
-    Instant now;
-    for (const int end = ms + 5'000; ms < end; ms += 50) {
-      now = Instant{} + from_milliseconds(ms);
-      for (LedMember* one : {&own, &third}) {
-        if (one == &third && !third_is_heard) continue;
-        watch_.heard(*one, now);
-        watch_.schedule(*one);
-      }
-      static_cast<void>(watch_.due(kPatience, now));
-    }
-    return watch_.is_cut_off(now);
-  };
-  EXPECT_TRUE(cut_off(10, false)) << "nobody elsewhere is heard";
-  EXPECT_TRUE(cut_off(11, true)) << "the holder elsewhere is silent";
-  EXPECT_FALSE(cut_off(12, true)) << "the holder elsewhere is heard";
-  EXPECT_FALSE(cut_off(10, true)) << "nobody elsewhere holds anything";
 }
 
 // Claim: after a takeover the last member has 10 s from when the one before it came.
@@ -282,7 +331,7 @@ TEST_F(WatchTest, AFleetComesOneByOne) {
       watch_.heard(member, now);
       watch_.schedule(member);
     }
-    for (const Fencing& one : watch_.due(kPatience, now)) {
+    for (const Fencing& one : watch_.due(kPatience, kCanLoseAny, now)) {
       for (const NodeId node : one.nodes) due.emplace_back(ms, node);
     }
   }

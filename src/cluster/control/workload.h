@@ -33,6 +33,7 @@ struct Decision {
   std::string bytes = {};                    // for the members' engines; nobody else reads it
   std::optional<StepNumber> committed = {};  // all tracks will be restored to here: MarkLedger::correct()
   std::optional<Error> failure = {};         // why the run cannot go on: it is stopped
+  bool lost = false;                         // it cannot, as all that had some part, or a copy, are gone
 };
 
 class Workload {

@@ -60,7 +60,7 @@ std::optional<Instant> Doubts::spares(NodeId node, const Fleet& fleet, Duration 
   if (!silent.elsewhere) {  // no network stands between
     return who == Survivor::kNone ? std::optional(given_up) : std::nullopt;
   }
-  if (spared_until_ > now) return spared_until_;
+  if (const auto until = others_return_until(now)) return until;
   const auto waits_until = [&](Instant until) { return until > now ? std::optional(until) : std::nullopt; };
   switch (who) {
     case Survivor::kNone: return given_up;

@@ -56,6 +56,10 @@ class Doubts {
   // A member that was spared with all others, or with those that fell silent together, is heard again after
   // this silence.
   void came_back(NodeId node, Duration silence, Instant now);
+  // Until when members elsewhere have time to come back, once one of them has.
+  [[nodiscard]] std::optional<Instant> others_return_until(Instant now) const {
+    return spared_until_ > now ? std::optional(spared_until_) : std::nullopt;
+  }
   // The node is gone. Its next life begins with nothing.
   void gone(NodeId node);
 

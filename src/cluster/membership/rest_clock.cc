@@ -68,7 +68,7 @@ RestClock::Late RestClock::late(const std::set<NodeId>& awaited, const Hearing& 
       continue;
     }
     look_ = std::min(*look_, now + kLookAgain);
-    if (silent && hearing.cut_off && hearing.cut_off()) continue;
+    if (silent && hearing.missed_alone && !hearing.missed_alone(node)) continue;
     late.nodes.insert(node);
     member.late = true;
     if (!silent && std::max(member.limits, *asked_) + left_of(patience_, node) <= now)

@@ -6,8 +6,8 @@
 // - It begins anew when the member's link does, and when the member first says that it knows the request.
 // - It begins anew with each sign of work: the CPU time of the engine's work has grown.
 // - It begins anew when a silent member is heard again, and when a member that was heard falls silent.
-// - A silence does not count while no member elsewhere is heard, or none that holds something: this process
-//   itself may be cut off.
+// - A silence counts only where others hear the member, and it alone fell silent. In any other case doubts.h
+//   says whether it is dead.
 //
 // A member could stretch its time for ever by such words. So it is late kMostTimes times the time after the
 // request, or after its last silence, if it has not worked. `patience` after that it is given up, whatever it
@@ -54,8 +54,8 @@ class RestClock {
   // What this process hears of its members.
   struct Hearing {
     std::function<bool(NodeId)> hears;
-    // Nobody elsewhere is heard, or none that holds something, so that a silence says nothing.
-    std::function<bool()> cut_off = {};  // empty: it is not
+    // A member that is not heard: others hear it, and it alone fell silent.
+    std::function<bool(NodeId)> missed_alone = {};  // empty: all are
   };
   struct Late {
     std::set<NodeId> nodes = {};     // they had their time

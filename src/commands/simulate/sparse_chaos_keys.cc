@@ -13,6 +13,7 @@
 namespace gossamer::commands {
 namespace {
 
+using cluster::DefectName;
 using settings::Key;
 using settings::key;
 using settings::KeySetting;
@@ -20,28 +21,31 @@ using simulation::SparseChaosOptions;
 using sparse_engine::FleetDefect;
 using sparse_engine::FleetDefectName;
 
-// One of the cluster's protections matters here too.
-constexpr std::string_view kNoFreeze = "no-freeze";
-
+// Some of the cluster's protections matter here, too.
 std::optional<std::string> set_defect(SparseChaosOptions& options, const Key& /*key*/,
                                       std::string_view text) {
-  const auto* const found = std::ranges::find(sparse_engine::kFleetDefects, text, &FleetDefectName::name);
-  const bool is_found = found != sparse_engine::kFleetDefects.end();
-  if (!is_found && text != kNoFreeze && text != kNoDefect) {
-    std::vector<std::string_view> names{kNoFreeze};
+  const auto* const own = std::ranges::find(sparse_engine::kFleetDefects, text, &FleetDefectName::name);
+  const auto* const shared = std::ranges::find(cluster::kTrainingDefects, text, &DefectName::name);
+  const bool is_own = own != sparse_engine::kFleetDefects.end();
+  const bool is_shared = shared != cluster::kTrainingDefects.end();
+  if (!is_own && !is_shared && text != kNoDefect) {
+    std::vector<std::string_view> names;
+    for (const DefectName& one : cluster::kTrainingDefects) names.push_back(one.name);
     for (const FleetDefectName& one : sparse_engine::kFleetDefects) names.push_back(one.name);
     return expected_protection(text, names);
   }
-  options.defect = is_found ? found->defect : FleetDefect::kNone;
-  options.cluster_defect = text == kNoFreeze ? cluster::Defect::kNoFreeze : cluster::Defect::kNone;
+  options.defect = is_own ? own->defect : FleetDefect::kNone;
+  options.cluster_defect = is_shared ? shared->defect : cluster::Defect::kNone;
   return std::nullopt;
 }
 
 std::string defect_text(const SparseChaosOptions& options, const Key& /*key*/) {
-  if (options.cluster_defect == cluster::Defect::kNoFreeze) return std::string(kNoFreeze);
-  const auto* const found =
+  const auto* const shared =
+      std::ranges::find(cluster::kTrainingDefects, options.cluster_defect, &DefectName::defect);
+  if (shared != cluster::kTrainingDefects.end()) return std::string(shared->name);
+  const auto* const own =
       std::ranges::find(sparse_engine::kFleetDefects, options.defect, &FleetDefectName::defect);
-  return std::string(found == sparse_engine::kFleetDefects.end() ? kNoDefect : found->name);
+  return std::string(own == sparse_engine::kFleetDefects.end() ? kNoDefect : own->name);
 }
 
 using SparseRows = std::vector<settings::KeyRow<SparseChaosOptions>>;
@@ -72,6 +76,8 @@ SparseRows word_keys() {
       key<&S::power_off>("power_off", {.choices = {"yes", "no"}, .unset = kDrawn},
                          "yes: all lose power at once, others go on from the newest checkpoint; drawn: one "
                          "run in four"),
+      key<&S::nothing_lost>("expect.nothing_lost", {.choices = {"yes", "no"}},
+                            "yes: the run may not fail, whatever faults take"),
       kinds_row<S, simulation::sparse_chaos_kinds>(),
       {.key = {.name = "break", .help = "a protection to switch off; break=list names them"},
        .get = defect_text,
@@ -79,13 +85,17 @@ SparseRows word_keys() {
 }
 
 SparseRows number_keys() {
+  constexpr Duration kMillisecond = from_milliseconds(1);
   return {
       key<&S::members>("members", {.max = 16}, "of the fleet at first; 0: drawn, 3 to 6"),
       key<&S::copies>("copies", {.max = 16}, "of each piece, beside the holder's; 0: drawn, 1 to 3"),
       key<&S::steps>("steps", {.max = 10'000}, "of the run; 0: drawn, 24 to 40"),
       key<&S::snapshot_every>("snapshot_every", {.max = 10'000}, "so many steps; 0: drawn, 2 to 16"),
       key<&S::delay_ms>("delay_ms", {.max = 1000}, "of every path, one way; 0: drawn, 1 to 40"),
-      key<&S::scatter_ms>("scatter_ms", {.max = 1000}, "each machine's line adds up to so much, one way"),
+      key<&S::scatter>("scatter_ms", {.max = 1000, .unset = "", .shown = "0", .unit = kMillisecond},
+                       "each machine's line adds up to so much, one way; drawn where faults are"),
+      key<&S::hidden>("hidden", {.max = 1, .unset = "", .shown = "0"},
+                      "fraction of members that listen nowhere; drawn where faults are"),
       key<&S::faults>("faults", {.max = 1000}, "drawn for each seed"),
       key<&S::trouble>("trouble_s", {.max = 3600}, "faults begin within so many seconds"),
       key<&S::calm>("calm_s", {.min = 15, .max = 3600},
@@ -183,7 +193,9 @@ std::string sparse_chaos_defects_help() {
   std::string text;
   for (const FleetDefectName& one : sparse_engine::kFleetDefects)
     text += fmt::format("{:<24} {}\n", one.name, one.sentence);
-  return text + fmt::format("{:<24} {}\n", kNoFreeze, "a view is installed before all have come to rest");
+  for (const DefectName& one : cluster::kTrainingDefects)
+    text += fmt::format("{:<24} {}\n", one.name, one.sentence);
+  return text;
 }
 
 }  // namespace gossamer::commands

@@ -245,7 +245,7 @@ TEST(CheckEngine, RunOutlivesItsMembers) {
   for (const char* const machine : {"m1", "m2", "m3"}) fleet->kill(machine);
   fleet->run_for(3);
   for (int i = 0; i < 3; ++i) fleet.join();
-  fleet->run_for(simulation::Fleet::kAbandoned.seconds() + 10);
+  fleet->run_for(simulation::Fleet::kPatience.seconds() + 10);
   EXPECT_EQ(fleet.failure(), std::nullopt) << *fleet.failure();
   ASSERT_TRUE(fleet.steps().has_value());
   EXPECT_GT(fleet.steps()->first.value, committed.value + 100);

@@ -28,6 +28,8 @@ constexpr Duration kOutsideLookEvery{50'000'000};
 // Beyond so many times its limit, a distance is no rounding. Below it, learners that begin slightly off show
 // whether it is.
 constexpr double kMostTimesRounding = 20;
+// So often a run of slow machines gets its time again.
+constexpr int kMostTimesLonger = 3;
 
 // State that outlives a fleet.
 struct History {
@@ -204,11 +206,13 @@ bool Run::judge_failure() {
   const bool gave_up = fleet_->leader() != nullptr && fleet_->leader()->failure();
   report_.lost = gave_up && fleet_.may_have_lost();
   if (!report_.lost && failed) broke(*failed);
+  if (report_.lost && options_.nothing_lost) broke("nothing was to be lost: " + *failed);
   return report_.lost || failed;
 }
 
 void Run::judge() {
   if (judge_failure()) return;
+  if (const auto who = misconduct_.harboured()) return broke("at the end " + *who);
   if (const auto why = unfinished()) return broke("long after the last fault " + *why);
   judge_weights();
 }
@@ -250,26 +254,27 @@ SparseChaosReport Run::run_for(Duration time) {
 SparseChaosReport Run::run() {
   const Instant last_end = begin();
   Instant end = last_end + options_.calm;
-  bool abandoned = false;
+  bool waits = false;
   std::uint64_t times = 0;  // no more than there were faults: else members end by themselves
   // The run need not stand idle until then.
   const auto over = [&] {
     return fleet_->failure() || (fleet_->timeline().now() >= last_end && !unfinished());
   };
   std::uint64_t late = 0;  // steps committed after two thirds of the calm
-  bool longer = false;
+  int longer = 0;
   while (!over()) {
     if (fleet_->timeline().now() >= end) {
       // Machines may be slow. A run that takes steps to the last moment, and would end in as much time again,
       // is not stuck.
       const std::uint64_t since = committed() - std::min(late, committed());
-      if (std::exchange(longer, true) || problem_.steps() > committed() + 3 * since) break;
+      if (++longer > kMostTimesLonger || problem_.steps() > committed() + 3 * since) break;
       end = end + options_.calm;
     }
     fleet_->run_for(0.01);
-    const bool before = std::exchange(abandoned, fleet_->abandoned());
-    if (abandoned && !before && ++times <= fleet_->faults_injected()) end = end + Fleet::kAbandoned;
-    if (const Instant then{end.ns - options_.calm.ns / 3}; !longer && fleet_->timeline().now() < then)
+    // The run may stand still until the dead are given up.
+    const bool before = std::exchange(waits, fleet_->abandoned() || fleet_->waits_for_dead());
+    if (waits && !before && ++times <= fleet_->faults_injected()) end = end + Fleet::kPatience;
+    if (const Instant then{end.ns - options_.calm.ns / 3}; fleet_->timeline().now() < then)
       late = committed();
   }
   judge();

@@ -83,6 +83,33 @@ TEST(SparseChaos, SlowRunsGetTimeAgain) {
   EXPECT_LT(little.virtual_seconds, 0.4 * takes);
 }
 
+// Claim: where faults kill all that have a piece, the run is lost rightly, ten minutes later. That breaks a
+// scenario in which nothing is to be lost.
+TEST(SparseChaos, HoldersMayBeKilled) {
+  SparseChaosOptions options{.seed = 1,
+                             .members = 3,
+                             .copies = 1,
+                             .power_off = false,
+                             .lsh = HashTables::kNone,
+                             .evaluation = false,
+                             .codec = net::Codec::kF32,
+                             .steps = 400,
+                             .snapshot_every = 2};
+  for (const std::uint64_t member : {0U, 0U}) {
+    options.script.push_back({.kind = FaultKind::kPowerOff,
+                              .at = {from_seconds(8).ns},
+                              .lasts = from_seconds(1),
+                              .member = member});
+  }
+  const SparseChaosReport lost = run_sparse_chaos(options);
+  EXPECT_EQ(lost.violation, std::nullopt) << *lost.violation;
+  EXPECT_TRUE(lost.lost);
+  EXPECT_GT(lost.virtual_seconds, 600);
+  EXPECT_LT(lost.virtual_seconds, 620);
+  options.nothing_lost = true;
+  EXPECT_TRUE(run_sparse_chaos(options).violation.has_value());
+}
+
 // Claim: options that are set are kept, whatever a seed would have drawn beside them. Each kind of step
 // trains what one learner trains. It ends with an evaluation if one is wanted.
 TEST(SparseChaos, KeepsWhatWasSaid) {
@@ -209,10 +236,22 @@ std::string letters_of(const ::testing::TestParamInfo<FleetDefectName>& info) {
 INSTANTIATE_TEST_SUITE_P(All, SeededFleetDefect, ::testing::ValuesIn(sparse_engine::kFleetDefects),
                          letters_of);
 
-// Claim: the rest before a new view protects what members train, too.
-TEST(SparseChaos, MissesFreeze) {
-  EXPECT_LE(first_violation({.cluster_defect = cluster::Defect::kNoFreeze}), 200u);
+class SeededTrainingDefect : public ::testing::TestWithParam<cluster::DefectName> {};
+
+// Claim: some protections of the cluster protect what members train, too. Without any one of them an
+// invariant breaks within 200 seeds.
+TEST_P(SeededTrainingDefect, IsFound) {
+  EXPECT_LE(first_violation({.cluster_defect = GetParam().defect}), 200u) << GetParam().sentence;
 }
+
+std::string letters_of_shared(const ::testing::TestParamInfo<cluster::DefectName>& info) {
+  std::string letters(info.param.name);
+  std::erase(letters, '-');
+  return letters;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SeededTrainingDefect, ::testing::ValuesIn(cluster::kTrainingDefects),
+                         letters_of_shared);
 
 }  // namespace
 }  // namespace gossamer::simulation

@@ -71,6 +71,7 @@ std::vector<cluster::TrackId> tracks_of(const cluster::Workload& workload) {
 SparseFleet::SparseFleet(const TinyProblem& problem, const Options& options)
     : problem_(problem),
       options_(options),
+      rng_(options.seed, Purpose::kFault, 22),
       workload_({problem.shape(), {.copies = options.copies, .start = problem.start()}}, fleet_),
       fleet_({.workload = workload_,
               .configuration = "tiny",
@@ -80,6 +81,7 @@ SparseFleet::SparseFleet(const TinyProblem& problem, const Options& options)
               .store = options.store,
               .path = options.path,
               .scatter = options.scatter,
+              .machines_again = options.machines_again,
               .clock_error = options.clock_error,
               .freeze_time = options.freeze_time,
               .defect = options.defect,
@@ -113,6 +115,7 @@ SimMember::Options SparseFleet::new_member() {
   const std::uint64_t seed = ++joined_;
   return {.driver = options_.driver,
           .memory_bytes = options_.memory_bytes,
+          .hidden = static_cast<double>(rng_.uniform()) < options_.hidden,
           .longest_work = options_.longest_work,
           .shortest_work = options_.shortest_work,
           .make_engine =

@@ -41,6 +41,8 @@ class SparseFleet final {
     StoreKind store = StoreKind::kFile;
     host::PathQuality path = {};
     Duration scatter = {};  // as in Fleet
+    double hidden = 0;      // fraction of members behind NAT
+    bool machines_again = false;
     std::optional<double> clock_error = std::nullopt;
     Duration freeze_time = from_seconds(30);
     cluster::Defect defect = cluster::Defect::kNone;
@@ -123,6 +125,7 @@ class SparseFleet final {
   const TinyProblem& problem_;
   const Options options_;
   std::uint64_t joined_ = 0;
+  Rng rng_;
   Decider workload_;
   Fleet fleet_;
   SparseWatch watch_;

@@ -50,7 +50,6 @@ SparseFleet::Options draw_fleet(const SparseChaosOptions& options, Rng& rng) {
       .store = options.store.value_or(rng.below(2) == 0 ? StoreKind::kFile : StoreKind::kCluster),
       .path = {.delay = from_milliseconds(options.delay_ms > 0 ? options.delay_ms : delay),
                .jitter = from_milliseconds(rng.below(2) == 0 ? 0 : 5)},
-      .scatter = from_milliseconds(options.scatter_ms),
       .clock_error = 0.02,
       .freeze_time = from_seconds(rng.below(2) == 0 ? 6 : 30),
       .defect = options.cluster_defect,
@@ -60,17 +59,26 @@ SparseFleet::Options draw_fleet(const SparseChaosOptions& options, Rng& rng) {
   return fleet;
 }
 
-// Draws the faults. A third of kills are two members at once, if two or more copies make that harmless.
+// How many more members the fault strikes at the same time. A third of kills are two members, if two or more
+// copies make that harmless. Half of the cuts and stops take as many as have a piece, or one less.
+std::size_t more_struck(FaultKind kind, std::size_t copies, Rng& rng) {
+  const bool away = kind == FaultKind::kPartition || kind == FaultKind::kPause;
+  if (away) return rng.below(2) == 0 ? std::max<std::size_t>(copies - rng.below(2), 1) : 0;
+  return kind == FaultKind::kKill && copies > 1 && rng.below(3) == 0 ? 1 : 0;
+}
+
+// Draws the faults.
 std::vector<Fault> draw(const SparseChaosOptions& options, std::size_t copies, Rng& rng) {
   if (!options.script.empty()) return options.script;
   const std::vector<FaultKind> kinds = options.kinds.empty() ? sparse_chaos_kinds() : options.kinds;
   std::vector<Fault> faults;
-  for (const Fault& fault :
-       draw_faults(options.seed, kinds, options.faults, kFirstFault, kFirstFault + options.trouble)) {
+  for (const Fault& fault : draw_faults(options.seed, kinds, options.faults, kFirstFault,
+                                        kFirstFault + options.trouble, Longest::kLong)) {
     faults.push_back(fault);
-    if (fault.kind != FaultKind::kKill || copies < 2 || rng.below(3) != 0) continue;
-    faults.push_back(fault);
-    faults.back().member = rng.next_u64();
+    for (std::size_t more = more_struck(fault.kind, copies, rng); more > 0; --more) {
+      faults.push_back(fault);
+      faults.back().member = fault.member + more;
+    }
   }
   return faults;
 }
@@ -122,6 +130,16 @@ void draw_codec(const SparseChaosOptions& options, SparseShape& shape, Rng own) 
   shape.problem.codec = options.codec.value_or(kind < kCodecs.size() ? kCodecs[kind] : net::Codec::kF32);
 }
 
+// Draws what lies between the machines. The stream is separate, as above.
+void draw_lines(const SparseChaosOptions& options, SparseShape& shape, Rng own) {
+  const double hidden = own.below(5) == 0 ? 0.4 : 0;
+  const Duration scatter = own.below(3) == 0 ? from_milliseconds(120) : Duration{};
+  const bool drawn = options.script.empty() && options.faults > 0;
+  shape.fleet.hidden = options.hidden.value_or(drawn ? hidden : 0);
+  shape.fleet.scatter = options.scatter.value_or(drawn ? scatter : Duration{});
+  shape.fleet.machines_again = drawn;
+}
+
 void draw_power_off(const SparseChaosOptions& options, SparseShape& shape, Rng& rng) {
   const bool drawn = options.script.empty() && options.faults > 0 && options.kinds.empty();
   if (!options.power_off.value_or(drawn && rng.below(4) == 0)) return;
@@ -161,6 +179,7 @@ SparseShape sparse_shape_of(const SparseChaosOptions& options) {
   draw_power_off(options, shape, rng);
   draw_step(options, shape, Rng(options.seed, Purpose::kFault, 15));
   draw_codec(options, shape, Rng(options.seed, Purpose::kFault, 16));
+  draw_lines(options, shape, Rng(options.seed, Purpose::kFault, 21));
   return shape;
 }
 

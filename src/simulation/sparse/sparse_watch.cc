@@ -131,6 +131,9 @@ void SparseWatch::look() {
   std::erase_if(seen_, [this](const auto& one) { return !fleet_.members().contains(one.first); });
   const Epoch epoch = fleet_.durable().installed();
   if (epoch != fleet_.durable().begun() || fleet_.durable().stopping()) return;
+  const cluster::Coordinator* const decides = fleet_.leader();
+  if (decides == nullptr || decides->view().epoch() != epoch)
+    return;  // the store does not know of a death yet
   std::size_t recovered = 0;
   std::size_t members = 0;
   std::size_t with_parts = 0;
@@ -146,12 +149,12 @@ void SparseWatch::look() {
   if (recovered == 0 || recovered < members) return;
   // Initial values are copies while there is no snapshot, and everybody has them.
   if (all_kept)
-    safe_ = {.fenced = fleet_.struck_and_fenced(), .deaths = std::min(options_.copies + 1, with_parts)};
-  if (!safe_) safe_ = {.fenced = fleet_.struck_and_fenced(), .deaths = with_parts};
+    safe_ = {.fenced = fleet_.taken_and_fenced(), .deaths = std::min(options_.copies + 1, with_parts)};
+  if (!safe_) safe_ = {.fenced = fleet_.taken_and_fenced(), .deaths = with_parts};
 }
 
 bool SparseWatch::may_have_lost() const {
-  return safe_ && fleet_.struck_and_fenced() - safe_->fenced >= safe_->deaths;
+  return safe_ && fleet_.taken_and_fenced() - safe_->fenced >= safe_->deaths;
 }
 
 }  // namespace gossamer::simulation

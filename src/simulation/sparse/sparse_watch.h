@@ -10,10 +10,10 @@
 //
 // It also tells when the run may lose a piece for good. Each piece has min(copies, holders - 1) copies beside
 // the original, each with another member. While faults have taken fewer lives since all copies were in their
-// places, every piece is left somewhere. The run must then go on. A life counts only if a fault struck that
-// very member: killed it, stopped it, made it leave, or cut it off from everybody. A member that was fenced
-// because two others did not reach each other, or because of its coordinator's troubles, was there. Losing
-// its piece is no rightful loss.
+// places, every piece is left somewhere. The run must then go on. A life counts only if a fault took that
+// very member for good: killed it, made it leave, or stopped it or cut it off for longer than its own
+// patience. A member that was away for less has all that it had, and a member that was fenced for another
+// reason was there. Losing its piece is no rightful loss.
 //
 // Thread rule: the simulation's.
 #pragma once

@@ -206,6 +206,7 @@ cluster::Decision FleetWorkload::decide(const cluster::Rest& rest) {
   cluster::Decision result{.bytes = write_layout(layout), .committed = layout.resume};
   const bool behind = rest.committed && layout.resume < *rest.committed;
   if (behind || !recoverable(layout)) {
+    result.lost = true;
     result.failure =
         Error{.where = fmt::format("step {}", layout.resume.value),
               .what = "a part of what the run has learnt is lost: all that had it, or a copy of it, are gone",

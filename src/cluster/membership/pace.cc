@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cluster/control/pace.h"
+#include "cluster/membership/pace.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ViewTeller: the part of a coordinator that tells members of views and placements. A member that knows the
+// view before is told the difference, and others are told several, or the whole view. The coordinator's other
+// parts decide what there is to tell.
+//
+// Thread rule: one owner, the coordinator's.
+#pragma once
+
+#include <gossamer/membership.pb.h>
+
+#include <cstddef>
+#include <deque>
+#include <vector>
+
+#include "base/ids.h"
+#include "cluster/control/coordinator_outbox.h"
+#include "cluster/control/leadership.h"
+
+namespace gossamer::cluster {
+
+// ViewHistory: the last differences of a view, one for each epoch. The last one leads to the view's epoch.
+class ViewHistory {
+ public:
+  static constexpr std::size_t kMost = 256;
+
+  void add(const membership::Change& change);
+  // The differences from the view of that epoch on. None: it is 0, too old, or the view's.
+  [[nodiscard]] std::vector<membership::Change> since(Epoch epoch) const;
+
+ private:
+  std::deque<membership::Change> changes_;
+};
+
+class ViewTeller {
+ public:
+  explicit ViewTeller(const Leadership& leadership);
+
+  // Whether members that learn of the view now are to come to rest for it.
+  enum class Rest { kYes, kNo };
+  // The run's view has changed by this. All that know a view are told.
+  void changed(const membership::Change& change, Rest rest);
+  // Brings the member, whose view is of that epoch (0: it has none), to the run's view.
+  void tell_view(LedMember& member, Epoch has, Rest rest);
+  // The last placement.
+  void tell_placement(const LedMember& member);
+  void tell_stop(const LedMember& member, const membership::StopAsked& asked);
+  // The member need not wait for another to take over what it holds.
+  void release(const LedMember& member);
+
+ private:
+  void reach(ControlProbe probe) const { reached(options_.probes, probe); }
+
+  const CoordinatorOptions& options_;
+  LedRun& run_;
+  CoordinatorOutbox& outbox_;
+  ViewHistory history_;
+};
+
+}  // namespace gossamer::cluster
