@@ -219,4 +219,17 @@ class CoordinatorTest : public ::testing::Test {
   std::optional<Coordinator> coordinator_;
 };
 
+class CoordinatorOfSix : public CoordinatorTest {
+ protected:
+  CoordinatorOfSix() {
+    workload_.count = 12;  // each holds something
+    for (std::uint64_t node = 10; node < 16; ++node) {
+      members_.push_back(begin(node));
+      serve(members_.back());
+    }
+  }
+
+  std::vector<net::PeerId> members_;
+};
+
 }  // namespace gossamer::cluster

@@ -29,7 +29,7 @@ constexpr Duration kOutsideLookEvery{50'000'000};
 // whether it is.
 constexpr double kMostTimesRounding = 20;
 // So often a run of slow machines gets its time again.
-constexpr int kMostTimesLonger = 3;
+constexpr std::uint64_t kMostTimesLonger = 3;
 
 // State that outlives a fleet.
 struct History {
@@ -261,13 +261,13 @@ SparseChaosReport Run::run() {
     return fleet_->failure() || (fleet_->timeline().now() >= last_end && !unfinished());
   };
   std::uint64_t late = 0;  // steps committed after two thirds of the calm
-  int longer = 0;
+  std::uint64_t longer = kMostTimesLonger;
   while (!over()) {
     if (fleet_->timeline().now() >= end) {
-      // Machines may be slow. A run that takes steps to the last moment, and would end in as much time again,
-      // is not stuck.
+      // Machines may be slow. A run that takes steps to the last moment, and would end in time, is not stuck.
       const std::uint64_t since = committed() - std::min(late, committed());
-      if (++longer > kMostTimesLonger || problem_.steps() > committed() + 3 * since) break;
+      if (longer == 0 || problem_.steps() > committed() + 3 * since * longer) break;
+      --longer;
       end = end + options_.calm;
     }
     fleet_->run_for(0.01);
