@@ -224,16 +224,27 @@ void CountingEngine::send_parts(Instant now) {
   member.measured({.work = 1, .took = from_seconds(slowness_), .cpu = {}, .process_cpu = {}, .all_cpu = {}},
                   now);
   part_done_ = true;
-  // As an engine with large parts now and then, so that work waits for either lane.
-  const host::Lane lane = step_.value % 4 == 3 ? host::Lane::kBulk : host::Lane::kControl;
   for (const net::PeerId& partner : partners_) {
-    if (partner == member.self()) continue;
-    net::Message part{
-        .channel = kPartChannel, .body = fmt::format("{} {}", installed_.value, step_.value), .payload = {}};
-    (void)member.send(partner, lane, std::move(part), now);
+    if (partner != member.self() && partner != withheld_from_) send_part(partner, step_, now);
   }
   parts_[{installed_, step_}].insert(member.self());
   try_step(now);
+}
+
+// As an engine with large parts now and then, so that work waits for either lane.
+void CountingEngine::send_part(const net::PeerId& partner, StepNumber step, Instant now) {
+  const host::Lane lane = step.value % 4 == 3 ? host::Lane::kBulk : host::Lane::kControl;
+  net::Message part{
+      .channel = kPartChannel, .body = fmt::format("{} {}", installed_.value, step.value), .payload = {}};
+  (void)process_.member()->send(partner, lane, std::move(part), now);
+}
+
+void CountingEngine::withhold(std::optional<net::PeerId> from, Instant now) {
+  const auto before = std::exchange(withheld_from_, from);
+  if (!before || before == from || !running_ || !partners_.contains(*before)) return;
+  // This member may have had all parts of the step before, and taken it.
+  if (step_ > resumed_) send_part(*before, StepNumber(step_.value - 1), now);
+  if (part_done_) send_part(*before, step_, now);
 }
 
 void CountingEngine::on_one(const net::Arrived& event, Instant now) {

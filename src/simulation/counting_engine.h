@@ -74,6 +74,8 @@ class CountingEngine final : public cluster::Engine {
   [[nodiscard]] StepNumber step() const { return step_; }
   // Other members that are still there have taken steps with it since the last placement.
   [[nodiscard]] bool has_witnesses() const;
+  // This member gets none of its parts from now on; nothing: each does. The one before gets what it lacks.
+  void withhold(std::optional<net::PeerId> from, Instant now);
   // How long its oldest request has been without an answer.
   [[nodiscard]] Duration waits(Instant now) const;
 
@@ -93,6 +95,7 @@ class CountingEngine final : public cluster::Engine {
   void rest(Instant now);
   void begin_step(Instant now);
   void send_parts(Instant now);
+  void send_part(const net::PeerId& partner, StepNumber step, Instant now);
   void try_step(Instant now);
   void work_on_leases(Instant from);
   void work_on_claims(Instant from);
@@ -105,6 +108,7 @@ class CountingEngine final : public cluster::Engine {
   Rng rng_;
   double slowness_;
   std::optional<std::string> leaving_;
+  std::optional<net::PeerId> withheld_from_;
 
   // The state of this life.
   std::multimap<Instant, Action> timers_;

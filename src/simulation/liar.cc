@@ -67,7 +67,7 @@ void Liar::tell_of_others(membership::Beat& beat, const cluster::Member& member)
 }
 
 void Liar::falsify_beat(membership::Beat& beat, const cluster::Member& member, StepNumber steps) {
-  if (lies_ == Lies::kAccuses) {
+  if (accuses()) {
     beat.clear_unreachable();
     if (const auto node = victim(member)) beat.add_unreachable(node->value);
   } else if (lies_ == Lies::kPretends) {

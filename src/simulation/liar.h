@@ -16,6 +16,7 @@ namespace gossamer::simulation {
 
 enum class Lies {
   kAccuses,      // says that it does not reach others, one innocent after another
+  kWithholds,    // likewise, and the accused gets none of its parts
   kPretends,     // claims others' things, leases, samples and marks; repeats itself
   kContradicts,  // reports a number of steps that no member can have taken with it
 };
@@ -28,6 +29,10 @@ class Liar {
   // with others that are still there and know better.
   void falsify(membership::ToCoordinator& said, const cluster::Member& member, StepNumber steps,
                bool together);
+  // The member that gets none of its parts.
+  [[nodiscard]] std::optional<net::PeerId> withheld_from() const {
+    return lies_ == Lies::kWithholds ? victim_ : std::nullopt;
+  }
   // A message that it sends in addition.
   [[nodiscard]] membership::ToCoordinator invent(const cluster::Member& member, StepNumber steps);
 
@@ -37,6 +42,8 @@ class Liar {
   [[nodiscard]] std::optional<NodeId> victim(const cluster::Member& member);
   void claim_progress(google::protobuf::RepeatedPtrField<membership::Progress>& progress,
                       const cluster::Member& member, StepNumber steps);
+
+  [[nodiscard]] bool accuses() const { return lies_ == Lies::kAccuses || lies_ == Lies::kWithholds; }
 
   Lies lies_;
   Rng rng_;

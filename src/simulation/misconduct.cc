@@ -25,8 +25,9 @@ constexpr std::uint64_t kMuch = std::uint64_t{256} << 20;
 
 void Misconduct::begin(SimMember& member, const Fault& fault) {
   if (fault.kind == FaultKind::kLie) {
-    // Half of the liars accuse: accusations take time, and a contradiction ends the run.
-    constexpr std::array kLies{Lies::kAccuses, Lies::kPretends, Lies::kAccuses, Lies::kContradicts};
+    // Most liars accuse: accusations take time, and a contradiction ends the run.
+    constexpr std::array kLies{Lies::kAccuses, Lies::kPretends, Lies::kWithholds, Lies::kContradicts,
+                               Lies::kWithholds};
     return lie(member, kLies[fault.other % kLies.size()], fault.lasts);
   }
   if (member.paused() || member.member() == nullptr) return;
@@ -78,11 +79,15 @@ void Misconduct::lie(SimMember& member, Lies lies, Duration lasts) {
   member.falsify([this, &member, lies, liar](membership::ToCoordinator& said) {
     const Incarnation life = member.member()->self().incarnation;
     fleet_.note_liar(life);
-    if (lies != Lies::kAccuses) fleet_.invariants().discount(life);
-    const auto& engine = static_cast<const CountingEngine&>(member.engine());
+    if (lies != Lies::kAccuses && lies != Lies::kWithholds) fleet_.invariants().discount(life);
+    auto& engine = static_cast<CountingEngine&>(member.engine());
     liar->falsify(said, *member.member(), engine.step(), engine.has_witnesses());
+    engine.withhold(liar->withheld_from(), member.now());
   });
-  member.after(lasts, [&member] { member.falsify({}); });
+  member.after(lasts, [&member] {
+    member.falsify({});
+    static_cast<CountingEngine&>(member.engine()).withhold({}, member.now());
+  });
   if (lies == Lies::kPretends) say_inventions(member, liar);
 }
 

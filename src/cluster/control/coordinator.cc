@@ -280,6 +280,8 @@ void Coordinator::beat(LedMember& member, const membership::Beat& said, Instant 
     }
     return nodes;
   };
+  watch_.works({.installed = Epoch(run_.installed.epoch()),
+                .committed = books_.marks() ? std::optional(books_.marks()->committed()) : std::nullopt});
   const std::set<NodeId> unreachable = others(said.unreachable(), run_.view.members());
   watch_.says(peer.node,
               {.unreachable = unreachable,
@@ -290,7 +292,7 @@ void Coordinator::beat(LedMember& member, const membership::Beat& said, Instant 
     const std::vector<NodeId> missing = watch_.missing(now);
     if (!missing.empty() && changes_.can_lose({missing.begin(), missing.end()}, now))
       fence_all(missing, "it did not come, and nobody reaches it", now);
-    fence_all(watch_.unreachable(now), kUnreachable, now);
+    if (phase() == Phase::kSettled) fence_all(watch_.unreachable(now), kUnreachable, now);
   }
   accuse(peer.node, said, now);
   LedMember* const still = find(peer);

@@ -9,6 +9,8 @@
 #include <ranges>
 #include <utility>
 
+#include "cluster/control/run_placement.h"
+
 namespace gossamer::cluster {
 
 Watch::Watch(const Leadership& leadership, net::Links& links, Instant now)
@@ -150,6 +152,10 @@ bool Watch::misses_living(Instant now) const {
   });
 }
 
+void Watch::works(const Work& work) {
+  if (std::exchange(work_, work) != work) disputes_.all_anew();
+}
+
 std::vector<NodeId> Watch::unreachable(Instant now) {
   std::map<NodeId, Incarnation> heard;
   for (const auto& [node, record] : run_.view.members()) {  // a joining member does not judge
@@ -158,7 +164,8 @@ std::vector<NodeId> Watch::unreachable(Instant now) {
       heard[node] = Incarnation(member->second.record.incarnation());
   }
   std::vector<NodeId> losers;
-  for (auto loser = disputes_.settle(heard, now); loser; loser = disputes_.settle(heard, now))
+  const Duration ripe = from_seconds(std::min(3 * step_seconds(run_, now), kLongestStep.seconds()));
+  for (auto loser = disputes_.settle(heard, ripe, now); loser; loser = disputes_.settle(heard, ripe, now))
     losers.push_back(*loser);
   if (!losers.empty()) reach(ControlProbe::kUnreachable);
   return losers;

@@ -41,12 +41,13 @@ struct Fencing {
 
 class Watch {
  public:
-  static constexpr Duration kHereTime{10'000'000'000};    // from Begin, or a takeover, to Here
-  static constexpr Duration kMissingFor{1'000'000'000};   // a living member finds a new coordinator sooner
-  static constexpr Duration kTogether{50'000'000};        // deaths so close are one change of the view
-  static constexpr Duration kAskAfter{1'000'000'000};     // of a silence that others are asked about
-  static constexpr Duration kAnswersWithin{500'000'000};  // a question, and the next beats
-  static constexpr Duration kLookAgain{1'000'000'000};    // at silent members that the run cannot lose
+  static constexpr Duration kHereTime{10'000'000'000};      // from Begin, or a takeover, to Here
+  static constexpr Duration kMissingFor{1'000'000'000};     // a living member finds a new coordinator sooner
+  static constexpr Duration kTogether{50'000'000};          // deaths so close are one change of the view
+  static constexpr Duration kAskAfter{1'000'000'000};       // of a silence that others are asked about
+  static constexpr Duration kAnswersWithin{500'000'000};    // a question, and the next beats
+  static constexpr Duration kLongestStep{600'000'000'000};  // nobody waits longer for three steps
+  static constexpr Duration kLookAgain{1'000'000'000};      // at silent members that the run cannot lose
   // Why members are lost.
   static constexpr std::string_view kSilent = "it is silent";
   static constexpr std::string_view kNotInTime = "it did not come in time";
@@ -80,7 +81,16 @@ class Watch {
   [[nodiscard]] std::optional<Accusations::Verdict> guilty() const;
   // Members that did not come after a takeover, and that nobody reaches.
   [[nodiscard]] std::vector<NodeId> missing(Instant now);
-  // Members that have to go because they and others do not reach each other.
+  // How far the members that work together have come. Each step needs all of them, so words that one does not
+  // reach another count anew from each step, and from each Install.
+  struct Work {
+    Epoch installed;
+    std::optional<StepNumber> committed = {};  // none: there are no common steps
+    bool operator==(const Work&) const = default;
+  };
+  void works(const Work& work);
+  // Members that have to go because they and others do not reach each other, and no step was taken for as
+  // long as three of them last.
   [[nodiscard]] std::vector<NodeId> unreachable(Instant now);
   // Whether the run loses nothing if these members of the view are fenced (Changes::can_lose).
   using CanLose = std::function<bool(const std::set<NodeId>& silent)>;
@@ -129,6 +139,7 @@ class Watch {
   CoordinatorOutbox& outbox_;
   net::Links& links_;
   Disputes disputes_;
+  Work work_;
   Doubts doubts_;
   Accusations accusations_;
   std::set<std::pair<Instant, NodeId>> wakes_;

@@ -221,6 +221,35 @@ TEST_F(WatchTest, AJoinerTakesOverLate) {
   EXPECT_EQ(due, (std::vector{std::pair{120'000, NodeId(10)}, std::pair{120'000, NodeId(11)}}));
 }
 
+// Claim: a member that says that it does not reach another costs no life while steps are taken. Once none is,
+// the dispute is settled after 7 s, or after three steps if these take longer.
+TEST_F(WatchTest, StepsDisproveAccusations) {
+  for (const double step_s : {0.5, 10.0}) {
+    TestLeadership around;
+    Watch watch{around.shared(), around.links, {}};
+    for (const std::uint64_t node : {10U, 11U}) {
+      LedMember& member = around.add(node, membership::SERVING);
+      watch.expect(member, {});
+      watch.come(member, {});
+      for (std::size_t i = 0; i < SmoothedPace::kWindow; ++i)
+        member.pace.add({.speed = 1, .own_work = 0, .step_s = step_s});
+    }
+    std::optional<int> gone_ms;
+    for (int ms = 0; ms < 100'000 && !gone_ms; ms += 100) {
+      const Instant now = Instant{} + from_milliseconds(ms);
+      for (auto& [node, member] : around.run.members) {
+        watch.heard(member, now);
+        watch.schedule(member);
+      }
+      const auto step = static_cast<std::uint64_t>(std::min(ms, 60'000) / static_cast<int>(1000 * step_s));
+      watch.works({.installed = Epoch(1), .committed = StepNumber(step)});
+      watch.says(NodeId(10), {.unreachable = {NodeId(11)}}, now);
+      if (!watch.unreachable(now).empty()) gone_ms = ms;
+    }
+    EXPECT_EQ(gone_ms, 60'000 + static_cast<int>(1000 * std::max(7.0, 3 * step_s))) << step_s;
+  }
+}
+
 // Claim: silent members that the run cannot lose are spared, all or none, until their patience is over. The
 // question is asked again each second, and when the Watch is told to look.
 TEST_F(WatchTest, NeededMembersAreSpared) {

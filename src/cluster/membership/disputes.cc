@@ -26,7 +26,7 @@ std::optional<Instant> Disputes::since(NodeId by, NodeId of) const {
 
 // Weighs the members with a ripe dispute.
 std::map<NodeId, Disputes::Weight> Disputes::weights(const std::map<NodeId, Incarnation>& heard,
-                                                     Instant now) const {
+                                                     Duration ripe, Instant now) const {
   struct Side {
     std::set<NodeId> others;
     std::optional<Instant> ripe;  // when the latest of its ripe disputes began
@@ -37,7 +37,8 @@ std::map<NodeId, Disputes::Weight> Disputes::weights(const std::map<NodeId, Inca
       if (!heard.contains(by) || !heard.contains(of)) continue;
       for (const auto& [one, other] : std::array{std::pair(by, of), std::pair(of, by)}) {
         sides[one].others.insert(other);
-        if (now - since >= kRipe) sides[one].ripe = std::max(sides[one].ripe, std::optional(since));
+        if (now - since >= std::max(kRipe, ripe))
+          sides[one].ripe = std::max(sides[one].ripe, std::optional(since));
       }
     }
   }
@@ -59,8 +60,9 @@ std::map<NodeId, Disputes::Weight> Disputes::weights(const std::map<NodeId, Inca
   return weights;
 }
 
-std::optional<NodeId> Disputes::settle(const std::map<NodeId, Incarnation>& heard, Instant now) {
-  const std::map<NodeId, Weight> weighed = weights(heard, now);
+std::optional<NodeId> Disputes::settle(const std::map<NodeId, Incarnation>& heard, Duration ripe,
+                                       Instant now) {
+  const std::map<NodeId, Weight> weighed = weights(heard, ripe, now);
   if (weighed.empty()) return std::nullopt;
   const auto lighter = [](const auto& a, const auto& b) { return a.second < b.second; };
   const NodeId loser = std::max_element(weighed.begin(), weighed.end(), lighter)->first;

@@ -7,7 +7,7 @@
 // 1. nodes that it has failed to get through to,
 // 2. lives that its word has cost,
 // 3. lives that its disputes have cost,
-// 4. youth: the younger goes, so that a new life of a liar harms nobody older.
+// 4. youth: the younger goes.
 //
 // The cost of a dispute is remembered for a member that stays, if
 // - the dispute was its word,
@@ -15,8 +15,10 @@
 //   one after another fenced, by its word or by its silence, is itself the one to go at the second.
 //
 // A dispute is between two members, and lasts while either says that it does not reach the other. It ripens:
-// only words that stood for long enough cost a life. The cost of a life does not count in disputes that began
-// before its end. They belong to the same trouble, a network that fell apart.
+// only words that stood for long enough, while no step was taken, cost a life. Where members take steps
+// together, each needs all others, so a step disproves all words that were said before it. The cost of a life
+// does not count in disputes that began before its end. They belong to the same trouble, a network that fell
+// apart.
 //
 // Memory: one entry for each life that a dispute has cost, until the member with the entry goes itself. Cost:
 // linear in the disputes that there are. Thread rule: one owner.
@@ -49,8 +51,9 @@ class Disputes {
   // Whether there is no dispute.
   [[nodiscard]] bool none() const { return said_.empty(); }
   // The member of `heard` that has to go, if a dispute between two of them is ripe. It is then gone(). Only
-  // the words of members in `heard` count.
-  [[nodiscard]] std::optional<NodeId> settle(const std::map<NodeId, Incarnation>& heard, Instant now);
+  // the words of members in `heard` count. `ripe`: after so long, at least kRipe.
+  [[nodiscard]] std::optional<NodeId> settle(const std::map<NodeId, Incarnation>& heard, Duration ripe,
+                                             Instant now);
   // The node is gone, for whatever reason. Its next life begins with nothing.
   void gone(NodeId node);
   // What the node says, and what is said about it, counts from now: it could not have been reached before.
@@ -72,7 +75,7 @@ class Disputes {
     auto operator<=>(const Weight&) const = default;
   };
 
-  [[nodiscard]] std::map<NodeId, Weight> weights(const std::map<NodeId, Incarnation>& heard,
+  [[nodiscard]] std::map<NodeId, Weight> weights(const std::map<NodeId, Incarnation>& heard, Duration ripe,
                                                  Instant now) const;
   void remember(NodeId loser, const std::map<NodeId, Weight>& weights, Instant now);
 

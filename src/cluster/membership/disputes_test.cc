@@ -30,7 +30,7 @@ class DisputesTest : public ::testing::Test {
       for (const auto& [node, life] : std::map(heard_)) {
         const auto said = accusations.find(node);
         disputes_.says(node, said == accusations.end() ? std::set<NodeId>() : said->second, now_);
-        while (const auto loser = disputes_.settle(heard_, now_)) {
+        while (const auto loser = disputes_.settle(heard_, {}, now_)) {
           gone.push_back(*loser);
           begin(*loser);
         }
