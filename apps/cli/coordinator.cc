@@ -3,6 +3,7 @@
 // gossamer coordinator: leads a run that others join.
 #include <fmt/format.h>
 
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -11,12 +12,14 @@
 #include "apps/cli/cluster_words.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
+#include "apps/cli/network_wait.h"
 #include "base/shell_word.h"
 #include "commands/engine/config_words.h"
 #include "commands/engine/engine_list.h"
 #include "commands/engine/run_request.h"
 #include "commands/lead.h"
 #include "commands/run/train_run.h"
+#include "host/posix/route.h"
 #include "host/posix/signals.h"
 #include "node/coordinator_node.h"
 #include "node/places.h"
@@ -148,6 +151,20 @@ Result<node::CoordinatorOptions> coordinator_options(Context& context, const Coo
   return options;
 }
 
+// A run that is led on may be started before its machine has the address where it listens.
+void wait_for_address(Context& context, const node::CoordinatorOptions& options,
+                      const std::function<bool()>& stop) {
+  if (!options.resume) return;
+  const auto own = node::chosen_address(context.disk, options);
+  if (!own.ok() || !own->control) return;  // start() says what is wrong
+  const std::string& host = own->control->host;
+  const auto there = [&]() -> Result<void> {
+    if (host::has_address(host)) return {};
+    return Error{.where = "--listen", .what = "this machine does not have the address yet", .got = host};
+  };
+  static_cast<void>(wait_for_network(context, there, stop));  // start() says why it cannot listen
+}
+
 // Prints the line with which nodes join. It has no token for nodes that have joined before.
 Result<void> print_join_line(Context& context, const host::Endpoint& at, const std::string& token) {
   std::string line = "gossamer join " + host::to_string(at);
@@ -185,6 +202,9 @@ Result<ExitStatus> lead_by_name(Context& context, const CoordinatorFlags& flags,
   auto options = coordinator_options(context, flags, *file);
   if (!options.ok()) return options.error();
   const host::PosixSignals signals;
+  const auto stop = [&signals] { return signals.stop_requested(); };
+  wait_for_address(context, *options, stop);
+  if (stop()) return 128 + signals.signal_number();
   const run::NodeHost host = (*machine).host();
   auto lead = commands::KeyedLead::start(
       host,
@@ -242,6 +262,8 @@ Result<ExitStatus> lead_training(Context& context, const CoordinatorFlags& flags
   if (!able.ok()) return able.error();
   auto options = lead_options(context, flags);
   if (!options.ok()) return options.error();
+  wait_for_address(context, *options, stop);
+  if (stop()) return 128 + signals.signal_number();
   auto machine = Machine::create(context, flags.common);
   if (!machine.ok()) return machine.error();
   const commands::RunRequest request{

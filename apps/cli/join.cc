@@ -15,12 +15,14 @@
 #include "apps/cli/cluster_words.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
+#include "apps/cli/network_wait.h"
 #include "base/human_bytes.h"
 #include "cluster/admission/token.h"
 #include "host/api/files.h"
 #include "host/posix/environment.h"
 #include "host/posix/route.h"
 #include "host/posix/signals.h"
+#include "node/admission/credentials.h"
 #include "node/member_node.h"
 
 namespace gossamer::cli {
@@ -109,8 +111,27 @@ Result<std::optional<std::string>> token_of(Context& context, const JoinFlags& f
   return checked(*std::move(text), path);
 }
 
+// Whether this machine has joined before. Its network may not be there yet, while an address that is used for
+// the first time may be wrong.
+bool has_joined(Context& context, const JoinFlags& flags, const node::MemberOptions& options) {
+  if (flags.directory.empty()) return !options.token;
+  const auto known = node::has_membership(context.disk, flags.directory);
+  return known.ok() && *known;
+}
+
+// How this machine reaches the coordinator.
+Result<host::Route> route_of(Context& context, const JoinFlags& flags, const node::MemberOptions& options) {
+  Result<host::Route> route = host::route_to(options.coordinator);
+  if (route.ok() || !has_joined(context, flags, options)) return route;
+  static_cast<void>(wait_for_network(context, [&] {
+    route = host::route_to(options.coordinator);
+    return route.ok() ? Result<void>() : route.error();
+  }));
+  return route;
+}
+
 // Puts into `options` where to listen and how others reach this machine.
-Result<void> choose_addresses(const JoinFlags& flags, node::MemberOptions& options) {
+Result<void> choose_addresses(Context& context, const JoinFlags& flags, node::MemberOptions& options) {
   if (flags.nat) {
     if (flags.listen.empty() && flags.advertise.empty()) return {};
     return Error{.kind = ErrorKind::kUsage,
@@ -132,7 +153,7 @@ Result<void> choose_addresses(const JoinFlags& flags, node::MemberOptions& optio
   const bool everywhere = node::is_wildcard(options.listen.host);
   if (options.advertise.empty() && !everywhere) options.advertise = options.listen.host;
   if (options.advertise.empty()) {
-    const auto route = host::route_to(options.coordinator);
+    const auto route = route_of(context, flags, options);
     if (!route.ok()) return route.error();
     options.advertise = route->own;
     options.towards = route->to;
@@ -188,7 +209,7 @@ Result<node::MemberOptions> member_options(Context& context, const JoinFlags& fl
     if (!memory.ok()) return memory.error();
     options.memory_bytes = *memory;
   }
-  if (auto chosen = choose_addresses(flags, options); !chosen.ok()) return chosen.error();
+  if (auto chosen = choose_addresses(context, flags, options); !chosen.ok()) return chosen.error();
   const auto state = state_directory();
   if (!state.ok()) return state.error();
   auto directory =

@@ -68,11 +68,20 @@ class LabFleet(Fleet):
 
     def change_address(self, machine, address):
         """From now on that machine has this address and not the one before. The others know at once."""
-        nodes = self.plan["nodes"]
+        self.take_address(machine)
+        self.plan["nodes"][machine - 1]["address"] = address
+        self.give_address(machine)
+
+    def take_address(self, machine):
+        """From now on that machine has no address, as before its network is up."""
         with self.on(machine):
             commands.run("ip", "address", "del", f"{self.host(machine)}/24", "dev", "eth0")
-            commands.run("ip", "address", "add", f"{address}/24", "dev", "eth0")
-        nodes[machine - 1]["address"] = address
+
+    def give_address(self, machine):
+        """That machine had no address, and has its own again."""
+        nodes = self.plan["nodes"]
+        with self.on(machine):
+            commands.run("ip", "address", "add", f"{self.host(machine)}/24", "dev", "eth0")
         # Nobody asks for hardware addresses in a lab, and the known ones went with the last address.
         for here in range(1, len(nodes) + 1):
             for there in {machine} if here != machine else set(range(1, len(nodes) + 1)) - {machine}:

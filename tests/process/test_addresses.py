@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The addresses of a fleet's members: addresses that change, and addresses that work on one machine only."""
 
+import signal
 import unittest
 
 from fleet import by_name, incarnations
-from lab_fleet import PORT, LabCase, LabFleet, require_lab
+from lab_fleet import PORT, LabCase, LabFleet, goes_on_for, require_lab
 
 
 def setUpModule():
@@ -49,6 +50,38 @@ class Addresses(LabCase):
             self.assertEqual(by_name(status)[name]["relayed_to"], [])
         said = fleet.stop_all(leader, *fleet.members.values())
         self.assertNotIn("127.0.0.1", said[2].err)
+
+    # A member that has joined before, and a coordinator that leads its run on, may be started before the network of
+    # their machine is there. They wait for it.
+    def test_service_before_its_network(self):
+        fleet = LabFleet(self, 2)
+        leader, before = fleet.begin("a")
+        for process in (fleet.members["a"], leader):
+            process.signal(signal.SIGKILL)
+            process.finish()
+        for machine in (1, 2):
+            fleet.take_address(machine)
+        leader = fleet.start("coordinator", "--resume", "--out", fleet.run)
+        member = fleet.join("a", machine=2)
+        goes_on_for(3, member)
+        goes_on_for(0, leader)
+        for machine in (2, 1):
+            fleet.give_address(machine)
+        old = incarnations(before)["a"]
+        fleet.wait_for("a new life of it is there", lambda status: incarnations(status).get("a", old) > old)
+        fleet.wait_for_members(1)
+        said = fleet.stop_all(leader, member)
+        for one in said:
+            self.assertIn("waits for this machine's network", one.err)
+
+    # A machine that has not joined before may have got a wrong address: it says so at once.
+    def test_first_join_without_network(self):
+        fleet = LabFleet(self, 2)
+        fleet.lead("--listen", fleet.at(1))
+        fleet.take_address(2)
+        done = fleet.join("a", machine=2).finish()
+        self.assertEqual(done.status, 1, done.err)
+        self.assertIn("no way leads there", done.err)
 
 
 if __name__ == "__main__":
