@@ -116,6 +116,14 @@ void add_report(Parser& parser, ReportFlags& flags) {
       .type_name("HOST:PORT");
 }
 
+std::string report_words(const ReportFlags& flags) {
+  std::string words;
+  if (flags.level != ReportFlags().level) words += " --log-level " + shell_word(flags.level);
+  if (!flags.format.empty()) words += " --log-format " + shell_word(flags.format);
+  if (!flags.metrics.empty()) words += " --metrics " + shell_word(flags.metrics);
+  return words;
+}
+
 Result<node::ReportOptions> report_options(const Context& context, const ReportFlags& flags) {
   using node::LogFormat;
   using node::LogLevel;

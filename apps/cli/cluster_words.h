@@ -47,6 +47,8 @@ struct ReportFlags {
   std::string metrics;
 };
 void add_report(Parser& parser, ReportFlags& flags);
+// The flags as words, each with a blank before it. Values of their own alone.
+[[nodiscard]] std::string report_words(const ReportFlags& flags);
 [[nodiscard]] Result<node::ReportOptions> report_options(const Context& context, const ReportFlags& flags);
 
 // The address of the run that is led from a directory, and of which `directory` becomes the coordinator's

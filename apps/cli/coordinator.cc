@@ -173,9 +173,11 @@ Result<void> print_join_line(Context& context, const host::Endpoint& at, const s
   return context.output.flush();
 }
 
-// The command that leads the run in DIR again.
+// The command that leads the run in DIR again, with the flags that DIR does not keep.
 std::string resume_command(const CoordinatorFlags& flags) {
-  return fmt::format("gossamer coordinator --resume --out {}", shell_word(flags.out));
+  std::string command = fmt::format("gossamer coordinator --resume --out {}", shell_word(flags.out));
+  if (!flags.common.threads.empty()) command += fmt::format(" --threads {}", flags.common.threads);
+  return command + report_words(flags.report);
 }
 
 // CONFIG of a run that goes on: the engine that the lead's file names, where its runs have nothing but keys.

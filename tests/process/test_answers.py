@@ -38,6 +38,14 @@ class Eval(Answers):
         self.write("none.jsonl", '{"text": "boots", "labels": ["zeppelin"]}')
         self.refused(["eval", "model", "--data", "none.jsonl"], "'zeppelin'", "labels such as")
 
+    # A label without a name is called by its number.
+    def test_unseen_numbers(self):
+        self.write("seen.txt", *(f"{n % 3} {n % 3}:1 {3 + n % 3}:1" for n in range(60)))
+        self.write("unseen.txt", "0 0:1 3:1", "17 1:1 4:1")
+        trained = self.run_here("train", "xmc", "data.train=seen.txt", "train.epochs=1", "--out", "numbers")
+        self.assertEqual(trained.status, 0, trained.err)
+        self.assertIn("such as '17'", self.run_here("eval", "numbers", "--data", "unseen.txt").err)
+
     # Records of which the model knows no word are counted, in the figures and on standard error, also when quiet. If all
     # are, nothing is measured.
     def test_nothing_known(self):

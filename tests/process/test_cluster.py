@@ -342,6 +342,15 @@ class Watching(unittest.TestCase):
 
 
 class Words(unittest.TestCase):
+    # The command that leads a run on has the flags that the directory of the run does not keep.
+    def test_resume_command(self):
+        fleet = Fleet(self)
+        leader = fleet.lead("--listen", "127.0.0.1:0", "--log-format", "json", "--metrics", "127.0.0.1:0")
+        leader.signal(signal.SIGINT)
+        done = leader.finish()
+        self.assertEqual(done.status, 130, done.err)
+        self.assertIn(f"gossamer coordinator --resume --out {fleet.run} --log-format json --metrics 127.0.0.1:0\n", done.err)
+
     # Wrong words give status 2, with the nearest right word or the existing ones. Nothing is made.
     def test_usage(self):
         fleet = Fleet(self)

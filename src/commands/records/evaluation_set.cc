@@ -193,7 +193,9 @@ Result<void> TestBlocks::truth(std::span<const std::uint32_t> labels) {
   if (!labels.empty() && says_nothing(queries_.rows().row(queries_.size() - 1))) ++nothing_known_;
   for (const std::uint32_t label : labels) {
     if (label < model_.label_count.size() && model_.label_count[label] > 0) continue;
-    if (++unseen_.unseen == 1) first_unseen_ = label;
+    if (++unseen_.unseen > 1) continue;
+    first_unseen_ = label;
+    unseen_.first = fmt::format("{}", label);
   }
   labels_.insert(labels_.end(), labels.begin(), labels.end());
   begin_.push_back(static_cast<std::uint32_t>(labels_.size()));
@@ -204,9 +206,8 @@ Result<void> TestBlocks::truth(std::span<const std::uint32_t> labels) {
 }
 
 void TestBlocks::name_labels(const data::NameTable& names) {
-  if (unseen_.unseen == 0) return;
-  const bool named = first_unseen_ < names.size();
-  unseen_.first = named ? std::string(names.name(first_unseen_)) : fmt::format("{}", first_unseen_);
+  if (unseen_.unseen > 0 && first_unseen_ < names.size())
+    unseen_.first = std::string(names.name(first_unseen_));
 }
 
 Result<void> TestBlocks::run() {
