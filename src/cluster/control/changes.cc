@@ -46,6 +46,14 @@ membership::Stopping stopping_record(const RunEnd& end) {
   return stopping;
 }
 
+using Reports = std::map<NodeId, membership::Frozen>;
+
+// The reports of some members.
+Reports reports_of(Reports reports, const std::function<bool(NodeId)>& are_wanted) {
+  std::erase_if(reports, [&](const auto& one) { return !are_wanted(one.first); });
+  return reports;
+}
+
 std::string words_of_wait(const std::set<NodeId>& silent) {
   std::vector<std::uint64_t> numbers;
   for (const NodeId node : silent) numbers.push_back(node.value);
@@ -247,10 +255,9 @@ bool Changes::can_lose(const std::set<NodeId>& silent, Instant now) {
   const bool nothing = options_.view_change == ViewChange::kAnnounced || run_.installed.epoch() == 0;
   if (nothing || phase_ == Phase::kStopping || !guarded(Defect::kLossUnasked)) return true;
   advance(Event::kSilent, {.now = now});
-  std::map<NodeId, membership::Frozen> others = reports_;
-  std::erase_if(others, [&](const auto& one) { return silent.contains(one.first); });
+  const Reports others = reports_of(reports_, [&](NodeId node) { return !silent.contains(node); });
   if (without_report(run_.view, others) != silent) return false;
-  if (have_all({workload_, run_, others, at_rest().committed}, now)) return true;
+  if (have_all(at_rest(others), now)) return true;
   advance(Event::kMissed, {.now = now, .text = words_of_wait(silent)});
   return false;
 }
@@ -311,11 +318,11 @@ void Changes::place(Instant now) {
   if (!placed.ok()) {
     reach(ControlProbe::kShortOfMemory);
     advance(Event::kTooLittle, {.now = now, .text = placed.error().message()});
-  } else if (const auto odd = says_too_much(at_rest(), placed->placement)) {
+  } else if (const auto odd = says_too_much(at_rest(reports_), placed->placement)) {
     contradicting_ = {*odd};
   } else if (announced && placed->change == placement::Change::kNone) {
     advance(Event::kUnchanged, {.now = now});
-  } else if (!end_.waits() || !loses_a_part(at_rest(), placed->placement)) {
+  } else if (!end_.waits() || !loses_a_part(at_rest(reports_), placed->placement)) {
     advance(Event::kPlaced, {.now = now, .placed = &placed->placement});
   }
 }
@@ -330,14 +337,14 @@ void Changes::look_whether_it_waits(Instant now) {
 // Members that go on need nothing but the new view.
 void Changes::go_on(const Cause&) { reach(ControlProbe::kAnnouncedAlone); }
 
-AtRest Changes::at_rest() {
+AtRest Changes::at_rest(const std::map<NodeId, membership::Frozen>& reports) {
   const std::optional<MarkLedger>& marks = books_.marks();
-  return {workload_, run_, reports_, marks ? std::optional(marks->committed()) : std::nullopt};
+  return {workload_, run_, reports, marks ? std::optional(marks->committed()) : std::nullopt};
 }
 
 void Changes::install(const Cause& cause) {
   const HoldingMap after = holdings_of(*cause.placed);
-  const Decision decision = cluster::decide(at_rest(), after);
+  const Decision decision = cluster::decide(at_rest(reports_), after);
   if (decision.committed) books_.correct(*decision.committed);
   for (host::Change& change : put_holdings(run_.holdings, after)) outbox_.put(std::move(change));
   run_.holdings = after;
@@ -441,7 +448,8 @@ std::set<NodeId> Changes::take_restless(const RestClock::Hearing& hearing, Insta
   if (!next || *next > now) return {};
   RestClock::Late late = rest_clock_.late(without_report(run_.view, reports_), hearing, now);
   if (late.nodes.empty()) return {};
-  const bool spared = !go_on_without(late.nodes, at_rest(), options_.placement, now);
+  const Reports heard = reports_of(reports_, hearing.hears);  // a member may have died since it reported
+  const bool spared = !go_on_without(late.nodes, at_rest(heard), options_.placement, now);
   if (spared) reach(ControlProbe::kRestlessSpared);
   std::set<NodeId> restless = spared ? std::move(late.given_up) : std::move(late.nodes);
   if (!restless.empty()) reach(ControlProbe::kRestless);

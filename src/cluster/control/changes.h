@@ -196,7 +196,7 @@ class Changes {
   [[nodiscard]] membership::Change next_difference();
   void place(Instant now);
   [[nodiscard]] bool all_rest() const { return without_report(run_.view, reports_).empty(); }
-  [[nodiscard]] AtRest at_rest();
+  [[nodiscard]] AtRest at_rest(const std::map<NodeId, membership::Frozen>& reports);
   [[nodiscard]] bool guarded(Defect without) const { return options_.guarded(without); }
   void reach(ControlProbe probe) const { reached(options_.probes, probe); }
 

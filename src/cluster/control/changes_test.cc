@@ -92,6 +92,15 @@ TEST_F(ChangesTest, ASilentMemberIsLate) {
   EXPECT_EQ(changes_.take_restless({first_alone}, at(2000)), std::set{NodeId(11)});
 }
 
+// Claim: a late member is not named because another had everything that has reported and is silent since.
+TEST_F(ChangesTest, TheSilentDoNotGoOn) {
+  one_of_two_rests();
+  const auto second_alone = [](NodeId node) { return node == NodeId(11); };
+  for (int s = 30; s < 600; ++s) EXPECT_TRUE(changes_.take_restless({second_alone}, at(s)).empty()) << s;
+  const auto all = [](NodeId) { return true; };
+  EXPECT_EQ(changes_.take_restless({all}, at(601)), std::set{NodeId(11)});
+}
+
 // Claim: a silent member that is not missed alone is not named, whatever the others can do. One that is heard
 // is.
 TEST_F(ChangesTest, ASilentMemberIsMissedWithOthers) {
