@@ -341,12 +341,12 @@ void Watch::look_again(Instant now) {
   }
 }
 
-// A joining member holds nothing. The process of one on this machine is gone with its connection: no network
-// stands between.
+// A joining member holds nothing. The process of one on this machine is gone if it has no connection: no
+// network stands between.
 bool Watch::may_be_needed(NodeId node, const Patience& patience, Instant now) const {
   const LedMember& member = run_.members.at(node);
   const bool elsewhere = is_elsewhere(member);
-  return member.record.state() != membership::JOINING && (elsewhere || !member.down) &&
+  return member.record.state() != membership::JOINING && (elsewhere || (member.here && !member.down)) &&
          member.last_sign + (elsewhere ? patience.elsewhere : patience.here) > now;
 }
 

@@ -289,7 +289,7 @@ TEST_F(WatchTest, NeededMembersAreSpared) {
 }
 
 // Claim: a member that the run cannot lose is due once its patience is over. The process of a member on the
-// coordinator's own machine is dead once its connection is closed, and a joining member holds nothing: about
+// coordinator's own machine is dead while it has no connection, and a joining member holds nothing: about
 // these nobody is asked.
 TEST_F(WatchTest, WhoCannotBeNeeded) {
   around_.options.machine = "here";
@@ -301,6 +301,9 @@ TEST_F(WatchTest, WhoCannotBeNeeded) {
   joins.record.set_state(membership::JOINING);
   living(13);
   LedMember& other = living(14);
+  LedMember& never_came = around_.add(15, membership::SERVING);
+  never_came.record.set_machine("here");
+  watch_.expect(never_came, {});
   watch_.closed(gone, {});
   watch_.schedule(gone);
   std::set<NodeId> asked_about;
@@ -325,6 +328,7 @@ TEST_F(WatchTest, WhoCannotBeNeeded) {
   }
   EXPECT_EQ(asked_about, (std::set{NodeId(11), NodeId(13)}));
   EXPECT_EQ(due.at(NodeId(10)), 250);
+  EXPECT_EQ(due.at(NodeId(15)), 10'000);
   EXPECT_LE(due.at(NodeId(12)), 3'000);
   EXPECT_EQ(due.at(NodeId(13)), 20'000);
   EXPECT_EQ(due.at(NodeId(11)), 25'000);
