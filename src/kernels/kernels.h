@@ -53,8 +53,8 @@ struct AdamCoefficients {
   float weight_scale = 1;    // w is multiplied by this (1 - lr * decoupled weight decay)
   float decay1 = 1;          // skipped steps: m *= decay1 before the update
   float decay2 = 1;          // skipped steps: v *= decay2 before the update
-  float skipped_move =
-      0;  // skipped steps: w -= skipped_move * m / (sqrt(v) * inv_sqrt_bias2 + epsilon), old m, v
+  // Skipped steps: w -= skipped_move * m / (sqrt(v) * inv_sqrt_bias2 + epsilon), with the old m and v.
+  float skipped_move = 0;
 };
 
 // One row: weights, first and second moment, gradient; each [n]. The gradient is read only.

@@ -20,8 +20,8 @@ namespace gossamer::net {
 struct Connection {
   static constexpr Duration kGreetingTime{5'000'000'000};
   static constexpr Duration kPingEvery{1'000'000'000};
-  static constexpr Duration kSilence{
-      10'000'000'000};  // a connection on which nothing came for so long is closed
+  // A connection on which nothing came for so long is closed.
+  static constexpr Duration kSilence{10'000'000'000};
   // An opener dials again sooner: an attempt takes at most 10 s, and the wait before it at most 5 s. Where
   // two nodes wait for each other, the one with the lower number does not wait for that long.
   static constexpr Duration kAbandoned{16'000'000'000};

@@ -77,8 +77,8 @@ class TinyProblem {
     // Called when a member delivers its part.
     std::function<void(NodeId)> delivered = {};
     std::size_t staleness = 0;
-    std::set<StepNumber>* fresh =
-        nullptr;                    // steps that members began only after all steps before; outlives all jobs
+    // Steps that members began only after all steps before; outlives all jobs.
+    std::set<StepNumber>* fresh = nullptr;
     AppliedFound* found = nullptr;  // filled by members; outlives all jobs
     kernels::Isa isa = kSimulatedIsa;
     sparse_engine::FleetDefect defect = sparse_engine::FleetDefect::kNone;

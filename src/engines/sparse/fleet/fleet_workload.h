@@ -25,8 +25,8 @@ namespace gossamer::sparse_engine {
 class FleetWorkload final : public cluster::Workload {
  public:
   struct Options {
-    std::uint64_t shard_bytes =
-        1;                   // memory that a member needs for each of its shards, with what goes with it
+    // Memory that a member needs for each of its shards, with what goes with it.
+    std::uint64_t shard_bytes = 1;
     std::size_t copies = 1;  // of each piece, beside the holder's own
     StepNumber start = {};   // the run begins with this step, in a state that every member can make
     std::optional<std::uint64_t> steps = {};  // of the run; nothing: there is no end

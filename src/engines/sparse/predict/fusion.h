@@ -82,8 +82,8 @@ struct QueryViews {
   std::span<const Scored> hidden = {};  // with their hidden cosines
   std::span<const Scored> mixed = {};   // with the mean of both
   std::span<const float> cosines = {};  // input cosines of all rows (InstanceIndex::cosines); for centroids
-  const FusionAnswers* answers =
-      nullptr;  // instead of the sources; then neither layer nor cosines are needed
+  // Instead of the sources: then neither layer nor cosines are needed.
+  const FusionAnswers* answers = nullptr;
 };
 
 class Fusion {

@@ -82,8 +82,8 @@ struct Network {
 struct NetworkInit {
   float embedding_stddev = 0.05F;  // larger ones lose accuracy (measured: 10 points at 0.5)
   float output_stddev = 0.01F;
-  float dense_gain =
-      1.414F;  // dense weights have the standard deviation gain / sqrt(inputs); sqrt(2) suits relu
+  // Dense weights have the standard deviation gain / sqrt(inputs). sqrt(2) suits relu.
+  float dense_gain = 1.414F;
   std::uint64_t seed = 1;
 };
 // The bias of a label that no training record has: low enough never to be predicted.
