@@ -68,16 +68,17 @@ TEST(Fleet, HungEnginesBeginAgain) {
 }
 
 // Claim: what a member's hook makes of a message is what its coordinator hears, until the hook is taken away.
-// Here it makes an accusation of each beat, for which one of the two is fenced.
+// Here it makes an accusation of each beat. As no step is taken with the accused, one of the two is fenced.
 TEST(Fleet, HooksChangeWhatMembersSay) {
   CountingFleet fleet({});
   fleet->run_for(10);
   SimMember& liar = fleet->member("m1");
-  const std::uint64_t accused = fleet.member("m3").self().node.value;
+  const net::PeerId accused = fleet.member("m3").self();
   EXPECT_FALSE(liar.falsifies());
   liar.falsify([&](membership::ToCoordinator& said) {
-    if (said.has_beat()) said.mutable_beat()->add_unreachable(accused);
+    if (said.has_beat()) said.mutable_beat()->add_unreachable(accused.node.value);
   });
+  static_cast<CountingEngine&>(liar.engine()).withhold(accused, liar.now());
   EXPECT_TRUE(liar.falsifies());
   fleet->run_for(15);
   const auto fenced = fleet->durable().lives_fenced();

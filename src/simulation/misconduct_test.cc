@@ -34,9 +34,18 @@ TEST_F(MisconductTest, HostileLivesAreFenced) {
   EXPECT_EQ(fleet_->unsettled(), std::nullopt);
 }
 
-// Claim: a member that accuses others costs lives while it lies, and none afterwards. Nothing else breaks.
+// Claim: a member that only says that it does not reach others costs no life, as it takes steps with them.
+TEST_F(MisconductTest, AccusationsCostNothing) {
+  begin(FaultKind::kLie, 60, 0);
+  fleet_->run_for(61);
+  EXPECT_EQ(fleet_->lives(), 4u);
+  EXPECT_EQ(fleet_->invariants().violation(), std::nullopt);
+}
+
+// Claim: a member that accuses others, and sends them nothing, costs lives while it lies, and none
+// afterwards. Nothing else breaks.
 TEST_F(MisconductTest, AccusationsEnd) {
-  begin(FaultKind::kLie, 20, 0);
+  begin(FaultKind::kLie, 20, 2);
   fleet_->run_for(21);
   EXPECT_FALSE(fleet_->member("m1").falsifies());
   const std::uint64_t lives = fleet_->lives();
