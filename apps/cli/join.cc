@@ -111,27 +111,8 @@ Result<std::optional<std::string>> token_of(Context& context, const JoinFlags& f
   return checked(*std::move(text), path);
 }
 
-// Whether this machine has joined before. Its network may not be there yet, while an address that is used for
-// the first time may be wrong.
-bool has_joined(Context& context, const JoinFlags& flags, const node::MemberOptions& options) {
-  if (flags.directory.empty()) return !options.token;
-  const auto known = node::has_membership(context.disk, flags.directory);
-  return known.ok() && *known;
-}
-
-// How this machine reaches the coordinator.
-Result<host::Route> route_of(Context& context, const JoinFlags& flags, const node::MemberOptions& options) {
-  Result<host::Route> route = host::route_to(options.coordinator);
-  if (route.ok() || !has_joined(context, flags, options)) return route;
-  static_cast<void>(wait_for_network(context, [&] {
-    route = host::route_to(options.coordinator);
-    return route.ok() ? Result<void>() : route.error();
-  }));
-  return route;
-}
-
 // Puts into `options` where to listen and how others reach this machine.
-Result<void> choose_addresses(Context& context, const JoinFlags& flags, node::MemberOptions& options) {
+Result<void> choose_addresses(const JoinFlags& flags, node::MemberOptions& options) {
   if (flags.nat) {
     if (flags.listen.empty() && flags.advertise.empty()) return {};
     return Error{.kind = ErrorKind::kUsage,
@@ -152,8 +133,21 @@ Result<void> choose_addresses(Context& context, const JoinFlags& flags, node::Me
   }
   const bool everywhere = node::is_wildcard(options.listen.host);
   if (options.advertise.empty() && !everywhere) options.advertise = options.listen.host;
+  return {};
+}
+
+// Looks up how others reach this machine, where no flag says it. Its network may not be there yet if it has
+// joined before. An address that is used for the first time may be wrong.
+Result<void> find_way(Context& context, const JoinFlags& flags, node::MemberOptions& options) {
+  if (flags.nat) return {};
   if (options.advertise.empty()) {
-    const auto route = route_of(context, flags, options);
+    Result<host::Route> route = host::route_to(options.coordinator);
+    const auto joined = node::has_membership(context.disk, options.directory.path);
+    const auto attempt = [&] {
+      route = host::route_to(options.coordinator);
+      return route.ok() ? Result<void>() : route.error();
+    };
+    if (!route.ok() && joined.ok() && *joined) static_cast<void>(wait_for_network(context, attempt));
     if (!route.ok()) return route.error();
     options.advertise = route->own;
     options.towards = route->to;
@@ -209,7 +203,7 @@ Result<node::MemberOptions> member_options(Context& context, const JoinFlags& fl
     if (!memory.ok()) return memory.error();
     options.memory_bytes = *memory;
   }
-  if (auto chosen = choose_addresses(context, flags, options); !chosen.ok()) return chosen.error();
+  if (auto chosen = choose_addresses(flags, options); !chosen.ok()) return chosen.error();
   const auto state = state_directory();
   if (!state.ok()) return state.error();
   auto directory =
@@ -219,6 +213,7 @@ Result<node::MemberOptions> member_options(Context& context, const JoinFlags& fl
           : node::take_directory(context.disk, flags.directory);
   if (!directory.ok()) return directory.error();
   options.directory = std::move(*directory);
+  if (auto found = find_way(context, flags, options); !found.ok()) return found.error();
   return options;
 }
 

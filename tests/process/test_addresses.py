@@ -62,7 +62,7 @@ class Addresses(LabCase):
         for machine in (1, 2):
             fleet.take_address(machine)
         leader = fleet.start("coordinator", "--resume", "--out", fleet.run)
-        member = fleet.join("a", machine=2)
+        member = fleet.join("a", machine=2)  # with its token, as the line of a service has it
         goes_on_for(3, member)
         goes_on_for(0, leader)
         for machine in (2, 1):

@@ -266,7 +266,6 @@ void Coordinator::beat(LedMember& member, const membership::Beat& said, Instant 
   outbox_.say(peer, std::move(seen));  // rests on no decision
   if (!options_.guarded(Defect::kChatter) && run_.installed.epoch() != 0) changes_.say_placement(member);
   changes_.beats(member, said, now);
-  if (arrivals_wait_) let_serve(now);
   member.pace.add({.speed = said.speed(), .own_work = said.own_work(), .step_s = said.step_seconds()});
   member.steps = said.has_steps() ? std::optional(said.steps()) : std::nullopt;
   const auto names =
