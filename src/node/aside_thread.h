@@ -40,7 +40,7 @@ class AsideThread {
  private:
   EventLoop& loop_;
   std::atomic<bool> ends_ = false;
-  host::SerialThread thread_;  // declared last: ends first
+  host::SerialThread thread_{"aside"};  // declared last: ends first
 };
 
 }  // namespace gossamer::node

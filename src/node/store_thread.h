@@ -36,7 +36,7 @@ class StoreThread {
  private:
   std::unique_ptr<host::Store> store_;
   Answered answered_;
-  host::SerialThread thread_;  // declared last: ends first
+  host::SerialThread thread_{"store"};  // declared last: ends first
 };
 
 }  // namespace gossamer::node

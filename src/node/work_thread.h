@@ -40,7 +40,7 @@ class WorkThread {
  private:
   EventLoop& loop_;
   cluster::Engine& engine_;
-  host::SerialThread thread_;  // declared last: ends first
+  host::SerialThread thread_{"work"};  // declared last: ends first
 };
 
 }  // namespace gossamer::node

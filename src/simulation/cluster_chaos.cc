@@ -278,13 +278,13 @@ ChaosReport Run::run() {
   host::Timeline& timeline = fleet_.timeline();
   Invariants& invariants = fleet_.invariants();
   Instant end = last_fault_end_ + options_.calm;
-  bool abandoned = false;
+  bool waits = false;       // for the dead
   std::uint64_t times = 0;  // no more than there were faults: else members end by themselves
   bool comes = false;
   bool waited = false;
   while (timeline.now() < end && !invariants.violation()) {
-    const bool before = std::exchange(abandoned, fleet_.abandoned());
-    if (abandoned && !before && ++times <= fleet_.faults_injected()) end = end + Fleet::kPatience;
+    const bool before = std::exchange(waits, fleet_.abandoned() || fleet_.waits_for_dead());
+    if (waits && !before && ++times <= fleet_.faults_injected()) end = end + Fleet::kPatience;
     if (const Instant late{end.ns - options_.calm.ns / 3}; timeline.now() < late) {
       steps_in_calm_ = steps();
       committed_in_calm_ = invariants.committed_step();

@@ -68,6 +68,12 @@ std::string Durable::machine_of(Incarnation incarnation) const {
   return machine == machines_.end() ? std::string() : machine->second;
 }
 
+bool Durable::holds(NodeId node) const {
+  if (installs_.empty() || installs_.rbegin()->second.holdings.empty()) return true;
+  const auto& holdings = installs_.rbegin()->second.holdings;
+  return std::ranges::any_of(holdings, [&](const auto& one) { return one.second == node; });
+}
+
 std::uint64_t Durable::lives_fenced() const {
   std::uint64_t lives = 0;
   for (const cluster::FencedIncarnations::Run& run : fenced_.runs())

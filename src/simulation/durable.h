@@ -36,6 +36,8 @@ class Durable {
   [[nodiscard]] const cluster::FencedIncarnations& fenced() const { return fenced_; }
   // Whether the incarnation has served, or does.
   [[nodiscard]] bool served(Incarnation incarnation) const;
+  // Whether the node holds something by the last placement, or there is none.
+  [[nodiscard]] bool holds(NodeId node) const;
   // The machine of the incarnation, by its record; "": there was none.
   [[nodiscard]] std::string machine_of(Incarnation incarnation) const;
   [[nodiscard]] std::uint64_t lives_fenced() const;

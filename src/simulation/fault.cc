@@ -59,6 +59,8 @@ std::vector<Fault> draw_faults(std::uint64_t seed, const std::vector<FaultKind>&
     for (double e = exponent; e < 0; e += 0.1) seconds /= 1.2589254117941673;
     // A member that ended for good is replaced sooner.
     const bool ends = fault.kind == FaultKind::kKill || fault.kind == FaultKind::kPowerOff;
+    // An engine that hangs is waited for as long as members are.
+    if (endures && fault.kind == FaultKind::kHang) seconds *= 6;
     // A liar needs at least 7 s of accusations to cost a life.
     const bool accuses = fault.kind == FaultKind::kLie;
     if (longest == Longest::kLong && fault.kind == FaultKind::kCutLane) seconds = lane_cut(seconds, i);

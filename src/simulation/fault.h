@@ -83,7 +83,8 @@ struct Fault {
   std::uint64_t other = 0;   // index of the second of two, likewise
 };
 
-// kLong: one fault in sixteen lasts from 20 s to two minutes. kShort: none lasts longer than 20 s.
+// kLong: one fault in sixteen lasts from 20 s to two minutes, a hang six times as long. kShort: none lasts
+// longer than 20 s.
 enum class Longest { kShort, kLong };
 
 // `count` faults of the given kinds over (from, to), in order of time. Requires at least one kind.

@@ -182,4 +182,34 @@ void carry_out(const Fault& fault, Fleet& fleet) {
   if (!members.empty()) strike_member(fault, fleet, members[fault.member % members.size()]);
 }
 
+bool Fleet::has_process(const membership::MemberRecord& record) const {
+  return std::ranges::any_of(members_, [&](const auto& member) {
+    return member.second->life() == Incarnation(record.incarnation());
+  });
+}
+
+bool Fleet::abandoned() {
+  if (leader() == nullptr) return false;
+  const auto& serving = leader()->view().members();
+  std::set<NodeId> holders;
+  for (const auto& [thing, node] : leader()->holdings()) holders.insert(node);
+  const auto holds = [&](const auto& one) { return holders.empty() || holders.contains(one.first); };
+  return !serving.empty() && !members_.empty() && std::ranges::none_of(serving, [&](const auto& one) {
+    return holds(one) && has_process(one.second);
+  });
+}
+
+bool Fleet::waits_for_dead() {
+  if (leader() == nullptr) return false;
+  std::map<Incarnation, Instant> since;
+  for (const auto& [node, record] : leader()->view().members()) {
+    const Incarnation life(record.incarnation());
+    const auto known = dead_since_.find(life);
+    if (!has_process(record)) since[life] = known == dead_since_.end() ? timeline_.now() : known->second;
+  }
+  dead_since_ = std::move(since);
+  return std::ranges::any_of(
+      dead_since_, [this](const auto& one) { return timeline_.now() - one.second >= kSurelyFenced; });
+}
+
 }  // namespace gossamer::simulation

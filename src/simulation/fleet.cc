@@ -401,29 +401,6 @@ std::optional<std::string> Fleet::unsettled() {
   return std::nullopt;
 }
 
-bool Fleet::has_process(const membership::MemberRecord& record) const {
-  return std::ranges::any_of(members_, [&](const auto& member) {
-    return member.second->life() == Incarnation(record.incarnation());
-  });
-}
-
-bool Fleet::abandoned() {
-  if (leader() == nullptr) return false;
-  const auto& serving = leader()->view().members();
-  std::set<NodeId> holders;
-  for (const auto& [thing, node] : leader()->holdings()) holders.insert(node);
-  const auto holds = [&](const auto& one) { return holders.empty() || holders.contains(one.first); };
-  return !serving.empty() && !members_.empty() && std::ranges::none_of(serving, [&](const auto& one) {
-    return holds(one) && has_process(one.second);
-  });
-}
-
-bool Fleet::waits_for_dead() {
-  if (leader() == nullptr || leader()->phase() != cluster::Coordinator::Phase::kWaiting) return false;
-  return std::ranges::any_of(leader()->view().members(),
-                             [this](const auto& one) { return !has_process(one.second); });
-}
-
 bool Fleet::somebody_comes() const {
   return std::ranges::any_of(members_, [](const auto& one) {
     return one.second->member() == nullptr || !one.second->member()->serving();

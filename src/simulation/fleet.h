@@ -51,6 +51,8 @@ class Fleet final {
  public:
   // A member has it without a coordinator, and the coordinator with silent members that others need.
   static constexpr Duration kPatience = from_seconds(600);
+  // A dead member is fenced sooner unless the leader waits for it.
+  static constexpr Duration kSurelyFenced = from_seconds(15);
   // What may wait at a process because of one node: for it, and from it (LinkStatistics::held_bytes).
   static constexpr std::uint64_t kMostHeld = 50'000'000;
 
@@ -147,7 +149,8 @@ class Fleet final {
   [[nodiscard]] std::optional<std::string> unsettled();
   // No process is left of those that serve and hold something. Others take over within kPatience.
   [[nodiscard]] bool abandoned();
-  // The leader waits for members that are silent, and some of these have no process any more.
+  // Some members of the view have had no process for longer than a fence takes: the leader cannot know that
+  // they are dead, or the others lack what they hold. They are fenced within kPatience.
   [[nodiscard]] bool waits_for_dead();
   // A member does not serve yet. If its lives were short, it waits for LifeBudget::kShortLife at most.
   [[nodiscard]] bool somebody_comes() const;
@@ -217,6 +220,7 @@ class Fleet final {
   std::optional<std::string> failure_;
   std::uint64_t looks_ = 0;
   ContactWatch contact_watch_;
+  std::map<Incarnation, Instant> dead_since_;  // members of the view without a process, as last seen
   std::map<std::string, Seen> seen_;
   std::map<std::string, std::unique_ptr<SimCoordinator>> coordinators_;
   std::map<std::string, std::unique_ptr<SimMember>> members_;

@@ -89,5 +89,24 @@ TEST(Fleet, HooksChangeWhatMembersSay) {
   EXPECT_EQ(fleet->unsettled(), std::nullopt);
 }
 
+// Claim: a member tells how many bytes it has exchanged with other members. Beats, pings and what it says to
+// its coordinator count nothing.
+TEST(Fleet, MembersTellWhatTheyMove) {
+  const auto moved_in_ten_seconds = [](std::size_t members) {
+    CountingFleet fleet({.members = members});
+    std::uint64_t moved = 0;
+    fleet->run_for(10);
+    fleet->member("m1").falsify([&](membership::ToCoordinator& said) {
+      if (said.has_beat()) moved = said.beat().moved_bytes();
+    });
+    fleet->run_for(1);
+    const std::uint64_t before = moved;
+    fleet->run_for(10);
+    return moved - before;
+  };
+  EXPECT_GT(moved_in_ten_seconds(3), 1000u);
+  EXPECT_EQ(moved_in_ten_seconds(1), 0u);
+}
+
 }  // namespace
 }  // namespace gossamer::simulation

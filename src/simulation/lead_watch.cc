@@ -20,6 +20,8 @@ using cluster::Watch;
 
 // A member that is heard ten times a second is not suspected before.
 constexpr Duration kSurelyHeard{250'000'000};
+// A member whose connection is open does not seem dead before.
+constexpr Duration kMaybeDead{1'500'000'000};
 // A connection without a frame is closed after 10 s, and then the member is suspected at least.
 constexpr Duration kSurelySilent{15'000'000'000};
 // A word that was under way before the silence may come later, but not so often.
@@ -33,7 +35,8 @@ LeadWatch::LeadWatch(Options options, const Durable& durable)
     : options_(std::move(options)), durable_(durable), alone_for_(CoordinatorProcess::kAloneFor) {}
 
 void LeadWatch::began(Instant now) {
-  began_ = heard_ = now;
+  began_ = heard_ = back_ = now;
+  ends_ = {};
   back_together_.reset();
   lives_.clear();
 }
@@ -47,7 +50,7 @@ void LeadWatch::ended(Instant now) {
 
 void LeadWatch::heard(net::PeerId from, const membership::ToCoordinator& said, Instant now) {
   if (durable_.machine_of(from.incarnation) == options_.machine) return;
-  if (said.has_here()) lives_.try_emplace(from.incarnation);
+  if (said.has_here() && lives_.try_emplace(from.incarnation, from.node).second) back_ = now;
   const auto life = lives_.find(from.incarnation);
   if (life == lives_.end()) return;  // what is said before Here does not count
   hear(life->second, now);
@@ -79,6 +82,7 @@ void LeadWatch::linked(net::PeerId peer, Instant now) {
 
 void LeadWatch::hear(Life& life, Instant now) {
   const bool was_away = life.down && now - life.heard >= kSurelySilent;
+  if (life.down || now - life.heard >= kMaybeDead) back_ = now;
   if (was_away && silent() >= 2 && 3 * silent() >= lives_.size()) back_together_ = now;
   heard_ = life.heard = now;
   life.down = false;
@@ -107,7 +111,9 @@ std::optional<std::string> LeadWatch::fenced(net::PeerId peer, std::string_view 
     }
   }
   if (why != Watch::kSilent && why != Watch::kNotInTime) return std::nullopt;
-  if (now - last >= Coordinator::kEndingPatience) return std::nullopt;  // enough if the run is to end
+  const bool ends = durable_.stopping() || ends_ != Instant();
+  if (now - last >= (ends ? Coordinator::kEndingPatience : cluster::CoordinatorOptions().patience))
+    return std::nullopt;
   if (!has_survivor(now)) {
     return fmt::format("incarnation {} is fenced for its silence of {:.1f} s, and no other is heard",
                        one.value, (now - last).seconds());
@@ -120,6 +126,14 @@ std::optional<std::string> LeadWatch::fenced(net::PeerId peer, std::string_view 
 bool LeadWatch::has_survivor(Instant now) const {
   return std::ranges::any_of(
       lives_, [&](const auto& one) { return now - std::max(one.second.heard, resumed_) < kSurelySilent; });
+}
+
+bool LeadWatch::hears_holder(Instant now) const {
+  return std::ranges::any_of(lives_, [&](const auto& one) {
+    const Life& life = one.second;
+    return !life.down && now - life.heard <= kSurelyHeard && durable_.served(one.first) &&
+           durable_.holds(life.node);
+  });
 }
 
 std::size_t LeadWatch::silent() const {
@@ -156,7 +170,8 @@ std::optional<std::string> LeadWatch::contradicted(NodeId node, Instant last, In
   if (hear > quiet) return fmt::format("though {} others hear it, and it is quiet for {}", hear, quiet);
   const std::size_t all = lives_.size() + 1;
   const bool together = silent >= 2 && 3 * silent >= all && silent < all;
-  if (!together || quiet > hear || now - last >= Doubts::kComeBack) return std::nullopt;
+  if (!together || quiet > hear || back_ > last) return std::nullopt;
+  if (now - last >= Doubts::kAbandoned && !hears_holder(now)) return std::nullopt;
   return fmt::format("with {} of {}, and the others have not said that it is quiet", silent, all);
 }
 

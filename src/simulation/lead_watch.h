@@ -4,7 +4,7 @@
 // not fenced for its silence
 // - while no other member is heard that could take over;
 // - while more of the others say that they hear it than say that it is quiet;
-// - with many that fell silent together, before the others say that it is quiet, or 10 s have passed.
+// - with many that fell silent together, before the others say that it is quiet, or another one came back.
 // A life is not fenced for coming to rest late while its engine works, nor while it is silent together with
 // others, or with all of them. A leader that hears nobody gives way.
 // (docs/protocols/membership.md, "Deaths", "An engine that hangs".) It keeps books of its own, and knows
@@ -65,6 +65,9 @@ class LeadWatch {
   };
   // What was heard of a member since it said Here to this leader.
   struct Life {
+    explicit Life(NodeId number) : node(number) {}
+
+    NodeId node;
     Instant heard;
     bool down = false;  // its connection broke after that
     std::uint64_t work_ms = 0;
@@ -77,6 +80,8 @@ class LeadWatch {
   void take_up(Life& life, const membership::Beat& beat, bool serves, Instant now) const;
   // A member was fenced for its silence, and is not among lives_ any more. It was last heard at `last`.
   [[nodiscard]] bool has_survivor(Instant now) const;
+  // Whether a member that holds something is surely heard.
+  [[nodiscard]] bool hears_holder(Instant now) const;
   [[nodiscard]] std::size_t silent() const;
   [[nodiscard]] std::optional<std::string> missed_with_others(Instant now) const;
   [[nodiscard]] std::optional<std::string> contradicted(NodeId node, Instant last, Instant now) const;
@@ -87,6 +92,7 @@ class LeadWatch {
   Instant resumed_;
   Instant ends_;   // the last time at which the run was ending
   Instant heard_;  // anybody, in this lead
+  Instant back_;   // the last time at which a life came, or was heard after a silence
   // When one came back that had been silent together with others.
   std::optional<Instant> back_together_;
   Duration alone_for_;  // a lead in which nobody is heard lasts at most so long

@@ -44,6 +44,16 @@ class LeadWatchTest : public ::testing::Test {
   }
   [[nodiscard]] static Instant at(double seconds) { return {from_seconds(seconds).ns}; }
 
+  // From now on these nodes hold a thing each.
+  void install(const Nodes& holders) {
+    cluster::HoldingMap holdings;
+    for (const std::uint64_t node : holders) holdings[placement::ThingId(node)] = NodeId(node);
+    for (const host::Change& change : cluster::put_holdings({}, holdings)) durable_.applied(change);
+    membership::Installed installed;
+    installed.set_epoch(++epoch_);
+    durable_.applied(cluster::put_installed(installed));
+  }
+
   // The nodes say Here at 0 s, and beat ten times a second until `end`.
   void beat(const Nodes& nodes, double end) {
     for (const std::uint64_t node : nodes) here(node, 0);
@@ -75,12 +85,13 @@ class LeadWatchTest : public ::testing::Test {
     return !watch_.fenced(life(node), why, at(seconds));
   }
 
+  std::uint64_t epoch_ = 0;
   Durable durable_;
   LeadWatch watch_{{.machine = "c1", .freeze_time = from_seconds(6)}, durable_};
 };
 
 // Claim: the last member that is heard may not be fenced for its silence, unless the silence is as long as
-// the patience of a run that ends. Neither may one that has never come.
+// the patience with it, which is shorter in a run that ends. Neither may one that has never come.
 TEST_F(LeadWatchTest, SomebodyMustBeLeft) {
   beat({2, 3, 4}, 10);
   EXPECT_TRUE(may_fence(2, 12));
@@ -88,7 +99,11 @@ TEST_F(LeadWatchTest, SomebodyMustBeLeft) {
   EXPECT_FALSE(may_fence(4, 12));
   EXPECT_FALSE(may_fence(5, 12, Watch::kNotInTime));
   beat({2, 3}, 10);
-  EXPECT_FALSE(may_fence(3, 29));  // 2 has been silent for 19 s, too
+  EXPECT_FALSE(may_fence(3, 31));  // 2 has been silent for 21 s, too
+  EXPECT_TRUE(may_fence(2, 610));
+  beat({2, 3}, 10);
+  watch_.ends(at(20));
+  EXPECT_FALSE(may_fence(3, 29));
   EXPECT_TRUE(may_fence(2, 31));
 }
 
@@ -179,8 +194,8 @@ TEST_F(LeadWatchTest, AWordCountsOnceItsMemberServes) {
   }
 }
 
-// Claim: many whose connections broke together may be fenced once the others say that it is quiet, or after
-// 10 s. A single one needs nobody's word.
+// Claim: many whose connections broke together may be fenced once the others say that it is quiet, or another
+// one is back, or comes. A single one needs nobody's word.
 TEST_F(LeadWatchTest, ManyTogetherNeedAWord) {
   const auto broken = [&](const Nodes& nodes) {
     watch_.began({});
@@ -199,7 +214,34 @@ TEST_F(LeadWatchTest, ManyTogetherNeedAWord) {
   EXPECT_TRUE(may_fence(2, 1.3));
   EXPECT_TRUE(may_fence(3, 1.3));
   broken({2, 3});
-  EXPECT_TRUE(may_fence(2, 11.1));
+  for (double then = 2; then <= 300; ++then) said(4, {}, then);
+  EXPECT_FALSE(may_fence(2, 300));
+  broken({2, 3});
+  for (double then = 2; then <= 300; ++then) said(4, {}, then);
+  watch_.linked(life(5), at(300));
+  EXPECT_TRUE(may_fence(2, 300)) << "5 was silent, too";
+  broken({2, 3});
+  record(6, membership::SERVING);
+  here(6, 1.1);
+  EXPECT_TRUE(may_fence(2, 1.3));
+}
+
+// Claim: after two minutes many may be fenced without a word, if nobody that holds something is heard.
+TEST_F(LeadWatchTest, ManyThatHoldEverything) {
+  const auto may_fence_at = [&](double seconds) {
+    watch_.began({});
+    beat({2, 3, 4, 5}, 1);
+    for (const std::uint64_t node : {2U, 3U}) watch_.broken(life(node));
+    for (double then = 2; then <= seconds; ++then) {
+      for (const std::uint64_t node : {4U, 5U}) said(node, {}, then);
+    }
+    return may_fence(2, seconds);
+  };
+  install({2, 3});
+  EXPECT_FALSE(may_fence_at(120));
+  EXPECT_TRUE(may_fence_at(121));
+  install({2, 3, 4});
+  EXPECT_FALSE(may_fence_at(300));
 }
 
 // Claim: who has told of work within the freeze time, in the epoch for which all come to rest, is not late.

@@ -18,6 +18,8 @@ namespace {
 
 constexpr Duration kSayEvery{200'000'000};
 constexpr Duration kDeafTime{3'000'000'000};
+constexpr Duration kFencedWithin{2'000'000'000};
+constexpr Duration kSurelyHeard{300'000'000};
 // More than anybody may hold because of one member (fleet.h).
 constexpr std::uint64_t kMuch = std::uint64_t{256} << 20;
 
@@ -31,9 +33,33 @@ void Misconduct::begin(SimMember& member, const Fault& fault) {
     return lie(member, kLies[fault.other % kLies.size()], fault.lasts);
   }
   if (member.paused() || member.member() == nullptr) return;
-  hostile_.push_back(member.member()->self().incarnation);
-  fleet_.note_hostile(hostile_.back());
-  say_nonsense(member, hostile_.back());
+  const Incarnation life = member.member()->self().incarnation;
+  fleet_.note_hostile(life);
+  // Where members need not rest, a link that ends keeps nobody from a step, and is no quarrel.
+  const bool rests = fleet_.options().view_change == cluster::ViewChange::kFrozen;
+  if (fault.other % 2 == 1 && rests) {
+    // Nobody else sees what comes, so its victim may lose a life, and it may stay.
+    fleet_.note_liar(life);
+    return quarrel(member, life, {});
+  }
+  hostile_.try_emplace(life);
+  say_nonsense(member, life);
+}
+
+// Another victim is chosen once the one before is gone. The youngest would have to go without a reason.
+void Misconduct::quarrel(SimMember& member, Incarnation life, net::PeerId victim) {
+  if (member.member() == nullptr || member.member()->self().incarnation != life) return;
+  const cluster::View& view = member.member()->view();
+  if (view.find(victim) == nullptr) {
+    victim = {};
+    for (const auto& [node, record] : view.members()) {
+      const net::PeerId peer = cluster::peer_of(record);
+      if (peer.incarnation != life && victim.incarnation < peer.incarnation) victim = peer;
+    }
+  }
+  if (victim.node.value != 0 && view.find(member.member()->self()) != nullptr)
+    break_rule(member, victim.node);
+  member.after(kSayEvery, [this, &member, life, victim] { quarrel(member, life, victim); });
 }
 
 void Misconduct::say_nonsense(SimMember& member, Incarnation life) {
@@ -50,7 +76,28 @@ void Misconduct::say_nonsense(SimMember& member, Incarnation life) {
   } else {
     for (const auto& make : {oddity, nonsense}) member.say(make(rng_));
   }
-  member.after(kSayEvery, [this, &member, life] { say_nonsense(member, life); });
+  member.after(kSayEvery, [this, &member, life] {
+    judge_time(member, life);
+    say_nonsense(member, life);
+  });
+}
+
+void Misconduct::judge_time(SimMember& member, Incarnation life) {
+  if (member.member() == nullptr || member.member()->self().incarnation != life) return;
+  Duration& heard = hostile_.at(life);
+  const SimCoordinator* const leads = fleet_.leading();
+  bool hears = false;
+  if (leads != nullptr && fleet_.timeline().now() - leads->led_since() > kFencedWithin) {
+    for (const cluster::MemberFacts& facts : fleet_.leader()->members()) {
+      if (Incarnation(facts.record->incarnation()) != life) continue;
+      hears = facts.link.up && facts.link.last_heard && leads->now() - *facts.link.last_heard < kSurelyHeard;
+    }
+  }
+  heard = hears ? heard + kSayEvery : Duration{};
+  if (heard > kFencedWithin) {
+    fleet_.invariants().broke(fmt::format(
+        "incarnation {} is hostile, was heard for {:.1f} s, and is not fenced", life.value, heard.seconds()));
+  }
 }
 
 // Before the coordinator fences it for its nonsense, others get bytes that are no message.
@@ -102,7 +149,7 @@ void Misconduct::say_inventions(SimMember& member, const std::weak_ptr<Liar>& li
 }
 
 std::optional<std::string> Misconduct::harboured() const {
-  for (const Incarnation one : hostile_) {
+  for (const auto& [one, heard] : hostile_) {
     if (!fleet_.durable().fenced(one))
       return fmt::format("incarnation {}, which is hostile, is not fenced", one.value);
   }

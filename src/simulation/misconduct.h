@@ -5,10 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/ids.h"
 #include "base/rng.h"
@@ -25,15 +25,19 @@ class Misconduct {
       : fleet_(fleet), rng_(seed, Purpose::kFault, 18), things_(things) {}
 
   // kHostile: the member sends nonsense to its coordinator, and on any channel to all others, again and
-  // again, until its life ends. kLie: it lies for a while, in all of its lives.
+  // again, until its life ends. Or it sends nonsense to one other at a time alone, if `other` is odd. kLie:
+  // it lies for a while, in all of its lives.
   void begin(SimMember& member, const Fault& fault);
-  // A hostile life that is not fenced.
+  // A life that is hostile to its coordinator and to all others, and is not fenced.
   [[nodiscard]] std::optional<std::string> harboured() const;
   // Members were told to contradict each other, so the run may fail.
   [[nodiscard]] bool contradicted() const { return contradicted_; }
 
  private:
   void say_nonsense(SimMember& member, Incarnation life);
+  // A hostile life is fenced within kFencedWithin, counted over the time in which the leader hears it.
+  void judge_time(SimMember& member, Incarnation life);
+  void quarrel(SimMember& member, Incarnation life, net::PeerId victim);
   void break_rules(SimMember& member);
   void break_rule(SimMember& member, NodeId to);
   void lie(SimMember& member, Lies lies, Duration lasts);
@@ -42,7 +46,7 @@ class Misconduct {
   Fleet& fleet_;
   Rng rng_;
   std::uint64_t things_;
-  std::vector<Incarnation> hostile_;
+  std::map<Incarnation, Duration> hostile_;  // and for how long the leader has heard it without a break
   bool contradicted_ = false;
 };
 

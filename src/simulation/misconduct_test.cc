@@ -34,6 +34,17 @@ TEST_F(MisconductTest, HostileLivesAreFenced) {
   EXPECT_EQ(fleet_->unsettled(), std::nullopt);
 }
 
+// Claim: a member that sends nonsense to one other at a time costs that one a life at most, then its own, and
+// the others none.
+TEST_F(MisconductTest, QuarrelsEnd) {
+  begin(FaultKind::kHostile, 0, 1);
+  fleet_->run_for(40);
+  EXPECT_GT(fleet_->lives(), 4u);
+  EXPECT_LE(fleet_->lives(), 6u);
+  EXPECT_EQ(fleet_->invariants().violation(), std::nullopt);
+  EXPECT_EQ(fleet_->unsettled(), std::nullopt);
+}
+
 // Claim: a member that only says that it does not reach others costs no life, as it takes steps with them.
 TEST_F(MisconductTest, AccusationsCostNothing) {
   begin(FaultKind::kLie, 60, 0);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace gossamer::simulation {
 
 void Slander::heard(net::PeerId from, const membership::ToCoordinator& said) {
@@ -10,6 +12,10 @@ void Slander::heard(net::PeerId from, const membership::ToCoordinator& said) {
   std::set<NodeId>& accused = accused_[from];
   accused.clear();
   for (const std::uint64_t node : said.beat().unreachable()) accused.emplace(node);
+  for (const membership::Broke& broke : said.beat().broke()) {
+    if (std::ranges::find(said.beat().lost(), broke.node()) != said.beat().lost().end())
+      accused.emplace(broke.node());
+  }
 }
 
 std::optional<std::string> Slander::fenced(net::PeerId peer) {

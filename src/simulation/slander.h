@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Slander: members that a coordinator fences because a liar, and nobody else, says that it does not reach
-// them. One object for one coordinator's process. Its knowledge of a lead is forgotten with the lead. Thread
-// rule: the simulation's.
+// them, or breaks rules towards them so that they break off their links with it. One object for one
+// coordinator's process. Its knowledge of a lead is forgotten with the lead. Thread rule: the simulation's.
 #pragma once
 
 #include <gossamer/membership.pb.h>

@@ -25,8 +25,6 @@ from lab_fleet import used_by
 
 HOSTILE = os.environ.get("GOSSAMER_HOSTILE_MEMBER", "build/release/tests/process/hostile_member")
 MOST_GROWTH_KB = 50_000
-# Two members keep as much of what a third one has sent too early (docs/protocols/collective.md, "What comes early").
-MOST_EARLY_KB = 50_000 + 129 * 1024
 # A node may open 32 connections that say nothing to each port, and has one for each lane of its link. What closes is
 # there a little longer.
 MOST_DESCRIPTORS = 2 * (32 + 40) + 20
@@ -128,7 +126,7 @@ class HostileCase(unittest.TestCase):
         """The step now. The port may be busy for a moment."""
         return self.fleet.wait_for("any status", lambda _: True)["step"]
 
-    def attack(self, *words, ends_with="lost", most_kb=MOST_GROWTH_KB):
+    def attack(self, *words, ends_with="lost"):
         """One attack. `ends_with`: the hostile life is lost, or a line that the hostile member says."""
         what = " ".join(words)
         before = {name: used_by(one) for name, one in self.honest.items()}
@@ -150,7 +148,7 @@ class HostileCase(unittest.TestCase):
         print(f"{what}: {took:.1f} s, +MB { {n: round(kb / 1000) for n, kb in grown.items()} }, "
               f"+descriptors {max(opened.values())}, steps/s {self.pace_before:.0f} -> {steps / took:.0f}; {why[:150]}",
               file=sys.stderr, flush=True)  # fmt: skip
-        self.assertLess(max(grown.values()), most_kb, f"{what}: {grown}")
+        self.assertLess(max(grown.values()), MOST_GROWTH_KB, f"{what}: {grown}")
         self.assertLess(max(opened.values()), MOST_DESCRIPTORS, f"{what}: {opened}")
         return why
 
@@ -190,7 +188,7 @@ class HostileMember(HostileCase):
         for name, one in self.honest.items():
             grown = used_by(one).resident_kb - self.first[name].resident_kb
             self.assertLess(grown, MOST_GROWTH_KB, f"{name} keeps what all attacks have cost")
-        self.attack("serving", "early", most_kb=MOST_EARLY_KB)
+        self.attack("serving", "early")
 
 
     # Claim: connections with a certificate that carry no message, or half of one, cost each process little. The port

@@ -36,10 +36,11 @@ struct Operation {
 struct CollectiveLimits {
   std::uint64_t chunk_bytes = 1ULL << 20;         // a multiple of 4
   std::uint64_t waiting_bytes = 64ULL << 20;      // for one sum under way, of all members together
-  std::uint64_t most_window = 32;                 // chunks, for each member
+  std::uint64_t most_window = 4;                  // chunks, for each member
   std::uint64_t direct_extra_bytes = 1ULL << 20;  // a direct all-reduce may send so much more than two rounds
-  // Kept for each peer until operations begin: four windows of 32 chunks, with what each message counts.
-  std::uint64_t early_bytes = 129ULL << 20;
+  // Kept for each peer until operations begin: four windows, with what each message counts. An engine has two
+  // groups of operations at most, and no peer may cost a member more than 50 MB.
+  std::uint64_t early_bytes = 17ULL << 20;
 };
 
 // How many chunks of a stream may be sent before a GRANT. Requires ranks > 1.

@@ -45,8 +45,9 @@ TEST(Operation, DirectWhileItCostsLittle) {
 // The bytes that may wait for one sum are 64 MiB, as long as each member can have two chunks under way.
 TEST(Operation, WindowsBoundWhatWaits) {
   const CollectiveLimits limits;
-  EXPECT_EQ(window_chunks(limits, 2), 32U);
-  EXPECT_EQ(window_chunks(limits, 5), 16U);
+  EXPECT_EQ(window_chunks(limits, 2), 4U);
+  EXPECT_EQ(window_chunks(limits, 17), 4U);
+  EXPECT_EQ(window_chunks(limits, 18), 3U);
   EXPECT_EQ(window_chunks(limits, 1000), 2U);
   for (std::size_t n = 2; n <= 33; ++n) {
     EXPECT_LE((n - 1) * window_chunks(limits, n) * limits.chunk_bytes, 64ULL << 20) << n;

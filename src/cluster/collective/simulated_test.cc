@@ -162,9 +162,7 @@ TEST(SimulatedCollectives, Rounds) {
 // twentieth more. The two rounds overlap. The tensor is larger than its windows.
 TEST(SimulatedCollectives, LargeAllReduceFillsTheLink) {
   Rng rng(1, Purpose::kTest);
-  CollectiveLimits limits;
-  limits.most_window = 4;  // 4 MiB at a time of 6 from each
-  World world(4, 1, limits, Lane::kBulk);
+  World world(4, 1, {}, Lane::kBulk);  // 4 MiB at a time of 6 from each
   world.internet.set_default_path({.delay = from_milliseconds(20)});
   world.set_rates(12.5e6);
   world.meet();

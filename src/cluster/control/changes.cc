@@ -54,10 +54,17 @@ Reports reports_of(Reports reports, const std::function<bool(NodeId)>& are_wante
   return reports;
 }
 
+membership::StopAsked asked_to_stop(const RunEnd& end) {
+  membership::StopAsked asked;
+  asked.set_reason(end.reason());
+  asked.set_failed(end.failure().has_value());
+  return asked;
+}
+
 std::string words_of_wait(const std::set<NodeId>& silent) {
   std::vector<std::uint64_t> numbers;
   for (const NodeId node : silent) numbers.push_back(node.value);
-  return fmt::format("the others lack what node {} holds, which is silent; they wait for ten minutes",
+  return fmt::format("the others lack what node {} holds, which is silent; they wait for ten minutes at most",
                      fmt::join(numbers, ", "));
 }
 
@@ -124,9 +131,8 @@ void Changes::drain(LedMember& member, Instant now) {
 }
 
 void Changes::lost_links(LedMember& member, const membership::Beat& said, Instant now) {
-  const bool lost = std::any_of(said.lost().begin(), said.lost().end(), [this](std::uint64_t node) {
-    return run_.view.members().contains(NodeId(node));
-  });
+  const auto in_view = [this](std::uint64_t node) { return run_.view.members().contains(NodeId(node)); };
+  const bool lost = std::ranges::any_of(said.lost(), in_view);
   // Messages between two members are lost, so all come to rest and go on from the same step.
   const bool news =
       said.epoch() == run_.view.epoch().value && run_.view.find(peer_of(member.record)) != nullptr;
@@ -421,12 +427,7 @@ void Changes::say_stop(const Cause& cause) {
   teller_.tell_stop(*cause.member, stop_asked());
 }
 
-membership::StopAsked Changes::stop_asked() const {
-  membership::StopAsked asked;
-  asked.set_reason(end_.reason());
-  asked.set_failed(end_.failure().has_value());
-  return asked;
-}
+membership::StopAsked Changes::stop_asked() const { return asked_to_stop(end_); }
 
 void Changes::tick(const std::function<bool()>& all_heard, Instant now) {
   if (next_look_ && *next_look_ <= now) look_whether_it_waits(now);
@@ -446,11 +447,12 @@ void Changes::beats(const LedMember& member, const membership::Beat& said, Insta
 std::set<NodeId> Changes::take_restless(const RestClock::Hearing& hearing, Instant now) {
   const auto next = rest_clock_.next_look();
   if (!next || *next > now) return {};
-  RestClock::Late late = rest_clock_.late(without_report(run_.view, reports_), hearing, now);
+  RestClock::Late late = rest_clock_.late(awaited(), hearing, now);
   if (late.nodes.empty()) return {};
   const Reports heard = reports_of(reports_, hearing.hears);  // a member may have died since it reported
   const bool spared = !go_on_without(late.nodes, at_rest(heard), options_.placement, now);
   if (spared) reach(ControlProbe::kRestlessSpared);
+  if (heard.empty()) late.given_up.clear();
   std::set<NodeId> restless = spared ? std::move(late.given_up) : std::move(late.nodes);
   if (!restless.empty()) reach(ControlProbe::kRestless);
   return restless;

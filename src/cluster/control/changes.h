@@ -125,6 +125,8 @@ class Changes {
 
   [[nodiscard]] Phase phase() const { return phase_; }
   [[nodiscard]] const std::string& shortage() const { return shortage_; }
+  // Members of the view that have not said that they rest.
+  [[nodiscard]] std::set<NodeId> awaited() const { return without_report(run_.view, reports_); }
   [[nodiscard]] const std::optional<Error>& failure() const { return end_.failure(); }
   [[nodiscard]] membership::StopAsked stop_asked() const;
   // Whether the run is told to end. Members may not know yet.
@@ -195,7 +197,7 @@ class Changes {
   }
   [[nodiscard]] membership::Change next_difference();
   void place(Instant now);
-  [[nodiscard]] bool all_rest() const { return without_report(run_.view, reports_).empty(); }
+  [[nodiscard]] bool all_rest() const { return awaited().empty(); }
   [[nodiscard]] AtRest at_rest(const std::map<NodeId, membership::Frozen>& reports);
   [[nodiscard]] bool guarded(Defect without) const { return options_.guarded(without); }
   void reach(ControlProbe probe) const { reached(options_.probes, probe); }

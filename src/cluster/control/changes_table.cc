@@ -18,7 +18,8 @@ std::string_view words_of(ChangesEvent event) {
   switch (event) {
     case Event::kTakenUp: return "the store has an epoch that was begun and not installed";
     case Event::kWanted:
-      return "a member says `Ready` or `Drain`, or has lost messages of another; a node outside is expelled";
+      return "a member says `Ready` or `Drain`, or has lost messages of another; a node outside is expelled; "
+             "the run stands still";
     case Event::kWaited: return "a change was wanted while members came to rest";
     case Event::kSilent: return "a member of the view seems dead";
     case Event::kMissed: return "all but silent members rest, and lack what these hold";

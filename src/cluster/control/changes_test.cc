@@ -148,7 +148,7 @@ TEST_F(ChangesTest, ASilentMemberIsNeeded) {
   EXPECT_FALSE(changes_.can_lose(silent, {}));
   EXPECT_EQ(changes_.phase(), Phase::kWaiting);
   EXPECT_EQ(changes_.shortage(),
-            "the others lack what node 11 holds, which is silent; they wait for ten minutes");
+            "the others lack what node 11 holds, which is silent; they wait for ten minutes at most");
   EXPECT_FALSE(changes_.can_lose(silent, {}));
   EXPECT_TRUE(rest(around_.run.members.at(NodeId(11)), 2));
   EXPECT_EQ(changes_.phase(), Phase::kSettled);

@@ -2,10 +2,13 @@
 #include "cluster/control/coordinator.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/node_name.h"
@@ -127,16 +130,29 @@ bool Coordinator::all_heard(Instant now) const {
 }
 
 std::string Coordinator::shortage(Instant now) const {
-  if (!changes_.ending() || phase() == Phase::kStopping) return changes_.shortage();
-  std::string silent;
+  if (!changes_.shortage().empty() && !changes_.ending()) return changes_.shortage();
+  std::vector<std::uint64_t> unheard;
+  std::vector<std::uint64_t> doubtful;
+  std::vector<std::uint64_t> restless;
   for (const auto& [node, member] : run_.members) {
-    const bool serves = member.record.state() != membership::JOINING;
-    if (serves && !Watch::is_heard(member, now))
-      silent += fmt::format("{}{}", silent.empty() ? "" : ", ", node.value);
+    if (member.record.state() == membership::JOINING || Watch::is_heard(member, now)) continue;
+    unheard.push_back(node.value);
+    if (member.spared == LedMember::Spared::kWithOthers) doubtful.push_back(node.value);
   }
-  if (silent.empty()) return changes_.shortage();
-  return fmt::format("the run ends once node {} is heard, after ten minutes of silence at the latest",
-                     silent);
+  const bool ends = changes_.ending() && phase() != Phase::kStopping;
+  if (ends && !unheard.empty()) {
+    return fmt::format("the run ends once node {} is heard, after ten minutes of silence at the latest",
+                       fmt::join(unheard, ", "));
+  }
+  if (!changes_.shortage().empty()) return changes_.shortage();
+  if (!doubtful.empty()) {
+    return fmt::format(
+        "node {} is silent, and nothing shows that it is dead; it has ten minutes to come back",
+        fmt::join(doubtful, ", "));
+  }
+  if (phase() != Phase::kFreezing || changes_.awaited().empty()) return {};
+  for (const NodeId node : changes_.awaited()) restless.push_back(node.value);
+  return fmt::format("node {} has not come to rest", fmt::join(restless, ", "));
 }
 
 bool Coordinator::stopped() const {
@@ -280,7 +296,10 @@ void Coordinator::beat(LedMember& member, const membership::Beat& said, Instant 
     return nodes;
   };
   watch_.works({.installed = Epoch(run_.installed.epoch()),
-                .committed = books_.marks() ? std::optional(books_.marks()->committed()) : std::nullopt});
+                .committed = books_.marks() ? std::optional(books_.marks()->committed()) : std::nullopt},
+               now);
+  if (run_.view.members().contains(peer.node))
+    watch_.beats(peer.node, {.work_ms = said.work_ms(), .bytes = said.moved_bytes()}, now);
   const std::set<NodeId> unreachable = others(said.unreachable(), run_.view.members());
   watch_.says(peer.node,
               {.unreachable = unreachable,
@@ -291,9 +310,10 @@ void Coordinator::beat(LedMember& member, const membership::Beat& said, Instant 
     const std::vector<NodeId> missing = watch_.missing(now);
     if (!missing.empty() && changes_.can_lose({missing.begin(), missing.end()}, now))
       fence_all(missing, "it did not come, and nobody reaches it", now);
-    if (phase() == Phase::kSettled) fence_all(watch_.unreachable(now), kUnreachable, now);
   }
   accuse(peer.node, said, now);
+  if (phase() == Phase::kSettled && (!unreachable.empty() || watch_.quarrel_is_ripe()))
+    fence_all(watch_.unreachable(now), kUnreachable, now);
   LedMember* const still = find(peer);
   if (still == nullptr || !applied(*still, said.progress(), now)) return;
   changes_.lost_links(*still, said, now);
@@ -335,6 +355,9 @@ void Coordinator::accuse(NodeId by, const membership::Beat& said, Instant now) {
     outbox_.note("accused", peer, fmt::format("{} says: {}", certificate_name(by), rule));
   }
   if (said.broke().empty()) return;
+  for (const std::uint64_t lost : said.lost()) {
+    if (Epoch(said.epoch()) == run_.view.epoch()) watch_.loses(by, NodeId(lost), run_.view.epoch(), now);
+  }
   if (const auto verdict = watch_.guilty()) {
     reach(ControlProbe::kGuilty);
     fence(verdict->node, fmt::format("it broke a rule, as others say: {}", verdict->rule), now);
@@ -422,6 +445,8 @@ void Coordinator::tick(Instant now) {
   for (const Fencing& one : watch_.due(patience, can_lose, now)) fence_all(one.nodes, one.why, now);
   books_.tick(now);
   let_serve(now);
+  const bool works = phase() == Phase::kSettled && !changes_.ending() && !run_.holdings.empty();
+  if (watch_.stands_still(works, [&] { return all_heard(now); }, now)) changes_.want_change(now);
   changes_.tick([&] { return all_heard(now); }, now);
   const RestClock::Hearing hearing{
       .hears = [&](NodeId node) { return Watch::is_heard(run_.members.at(node), now); },

@@ -121,8 +121,9 @@ void Coordinator::begin(NodeId node, const std::string& bytes, Answer answer, In
     return answer(too_many_lives(node));
   }
   if (node.value == 0) node = next_node(lead_);
-  if (run_.members.contains(node)) {
+  if (const auto before = run_.members.find(node); before != run_.members.end()) {
     reach(ControlProbe::kBeginAgain);
+    watch_.begins_again(before->second, now);
     fence(node, "it began a new life", now);
   }
   LedMember& member = run_.members[node];

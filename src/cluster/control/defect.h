@@ -40,6 +40,7 @@ enum class Defect {
   kNeverResigns,        // a leader that hears nobody stays, though another one stands by
   kLossUnasked,         // a silent member is fenced though others lack what it holds
   kNoOtherWay,          // a broken pair of members does not try the coordinator's relay
+  kEndlessQuarrel,      // that one member breaks rules towards another again and again does not count
 };
 
 struct DefectName {
@@ -85,9 +86,10 @@ inline constexpr std::array<DefectName, 27> kDefects{{
 }};
 
 // What shows where members have something to lose: `sparse-chaos`.
-inline constexpr std::array<DefectName, 2> kTrainingDefects{{
+inline constexpr std::array<DefectName, 3> kTrainingDefects{{
     {Defect::kNoFreeze, "no-freeze", "a view is installed before all have come to rest"},
     {Defect::kLossUnasked, "loss-unasked", "a silent member is fenced though others lack what it holds"},
+    {Defect::kEndlessQuarrel, "endless-quarrel", "rules may be broken towards one member for ever"},
 }};
 
 // None for an unknown name.

@@ -91,6 +91,7 @@ void Member::say_beat(Instant now) {
   }
   if (figures_) *beat.mutable_steps() = *figures_;
   if (options_.work_time) beat.set_work_ms(static_cast<std::uint64_t>(options_.work_time().milliseconds()));
+  beat.set_moved_bytes(peers_.moved_bytes());
   for (const auto& [track, next] : std::exchange(progress_, {})) {
     membership::Progress& progress = *beat.add_progress();
     progress.set_track(track.value);

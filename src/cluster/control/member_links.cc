@@ -226,6 +226,18 @@ MemberLinks::Word MemberLinks::on_doubted(Instant now) const {
   return word;
 }
 
+std::uint64_t MemberLinks::moved_bytes() const {
+  const net::LinkStatistics lead = links_.statistics(kCoordinatorNode);
+  const net::LaneStatistics& bulk = lead.lane(host::Lane::kBulk);
+  std::uint64_t bytes = bulk.received_bytes + bulk.acknowledged_bytes;
+  for (const auto& [node, record] : view_.members()) {
+    if (node == options_.self.node) continue;
+    const net::LinkStatistics link = links_.statistics(node);
+    bytes += link.received_bytes + link.acknowledged_bytes;
+  }
+  return bytes;
+}
+
 // When the member was last heard on its control lane. An open connection says nothing about the way back: a
 // member is cut off if nothing comes over it. The bulk lane says nothing about the control lane.
 Instant MemberLinks::last_sign(NodeId node, Instant now) const {

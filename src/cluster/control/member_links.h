@@ -89,6 +89,9 @@ class MemberLinks {
   // kUnreachableAfter, or messages have waited for their bulk lane for kBulkPatience. Then members whose bulk
   // lane has been down for as long count, too, though nothing waits for it.
   [[nodiscard]] std::set<NodeId> out_of_reach(Instant now);
+  // What has come from the other members of the view and what they have acknowledged, and of the
+  // coordinator's link the bulk lane, in counted_bytes(). A link that is new begins with 0.
+  [[nodiscard]] std::uint64_t moved_bytes() const;
   // The members with which a link has ended since forget_losses().
   [[nodiscard]] const std::set<NodeId>& lost() const { return lost_; }
 

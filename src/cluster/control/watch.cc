@@ -53,6 +53,7 @@ void Watch::forget(const LedMember& member) {
   disputes_.gone(node);
   doubts_.gone(node);
   accusations_.gone(node);
+  stall_clock_.gone(node);
   asked_about_.erase(node);
   asked_.erase(node);
 }
@@ -80,6 +81,12 @@ void Watch::heard(LedMember& member, Instant now) {
     member.detector.emplace(now);
   }
   if (asked_about_.contains(NodeId(member.record.node()))) ask_at_ = sooner(ask_at_, now + kTogether);
+}
+
+void Watch::begins_again(const LedMember& member, Instant now) {
+  if (member.spared != LedMember::Spared::kWithOthers && member.spared != LedMember::Spared::kNeeded) return;
+  doubts_.came_back(NodeId(member.record.node()), now - member.last_sign, now);
+  wake_spared(now);
 }
 
 void Watch::wake_spared(Instant now) {
@@ -152,8 +159,25 @@ bool Watch::misses_living(Instant now) const {
   });
 }
 
-void Watch::works(const Work& work) {
-  if (std::exchange(work_, work) != work) disputes_.all_anew();
+void Watch::works(const Work& work, Instant now) {
+  const Work before = std::exchange(work_, work);
+  if (before == work) return;
+  disputes_.all_anew();
+  if (before.committed != work.committed) stall_clock_.stepped(now);
+}
+
+bool Watch::stands_still(bool works, const std::function<bool()>& all_heard, Instant now) {
+  stall_clock_.expects(works && work_.committed, now);
+  if (!stall_clock_.is_due(step_seconds(run_, now), now)) return false;
+  const bool asks = all_heard();
+  if (!asks) {
+    stall_clock_.put_off(now);
+    return false;
+  }
+  stall_clock_.asked(now);
+  reach(ControlProbe::kStandsStill);
+  outbox_.note("stands_still", {}, "no step is taken, and no member works; all come to rest");
+  return true;
 }
 
 std::vector<NodeId> Watch::unreachable(Instant now) {
@@ -169,6 +193,12 @@ std::vector<NodeId> Watch::unreachable(Instant now) {
     losers.push_back(*loser);
   if (!losers.empty()) reach(ControlProbe::kUnreachable);
   return losers;
+}
+
+void Watch::loses(NodeId by, NodeId of, Epoch epoch, Instant now) {
+  if (!accusations_.stands(by, of) || !options_.guarded(Defect::kEndlessQuarrel)) return;
+  reach(ControlProbe::kQuarrel);
+  disputes_.quarrels(by, of, epoch, now);
 }
 
 std::optional<Accusations::Verdict> Watch::guilty() const {
@@ -422,7 +452,8 @@ std::vector<Fencing> Watch::fencings(std::vector<NodeId> late, std::vector<NodeI
 }
 
 std::optional<Instant> Watch::next_wakeup() const {
-  return wakes_.empty() ? ask_at_ : sooner(ask_at_, wakes_.begin()->first);
+  const std::optional<Instant> looks = sooner(ask_at_, stall_clock_.next_look());
+  return wakes_.empty() ? looks : sooner(looks, wakes_.begin()->first);
 }
 
 }  // namespace gossamer::cluster

@@ -24,6 +24,7 @@
 #include "cluster/membership/accusations.h"
 #include "cluster/membership/disputes.h"
 #include "cluster/membership/doubts.h"
+#include "cluster/membership/stall_clock.h"
 #include "net/link/links.h"
 
 namespace gossamer::cluster {
@@ -63,6 +64,8 @@ class Watch {
   void heard(LedMember& member, Instant now);
   // A connection of the member closed.
   void closed(LedMember& member, Instant now);
+  // Another life of the member's node begins, and is about to fence this one.
+  void begins_again(const LedMember& member, Instant now);
   // Sets the member's wake-up by what is known of it. Called once an event of the member is dealt with.
   void schedule(LedMember& member);
   // The member is about to be removed from the run.
@@ -77,6 +80,11 @@ class Watch {
   void says(NodeId by, const Word& word, Instant now);
   // `by` says that `of` has broken a rule. True: it says so for the first time.
   bool accuses(NodeId by, NodeId of, const std::string& rule) { return accusations_.says(by, of, rule); }
+  // `by` has lost its link with `of` in the view of this epoch. That counts where it says that `of` has
+  // broken a rule.
+  void loses(NodeId by, NodeId of, Epoch epoch, Instant now);
+  // Whether two break off their links again and again, so that one of them is unreachable().
+  [[nodiscard]] bool quarrel_is_ripe() const { return disputes_.quarrel_is_ripe(); }
   // A member that has to go for a rule that it has broken, if there is one.
   [[nodiscard]] std::optional<Accusations::Verdict> guilty() const;
   // Members that did not come after a takeover, and that nobody reaches.
@@ -88,7 +96,12 @@ class Watch {
     std::optional<StepNumber> committed = {};  // none: there are no common steps
     bool operator==(const Work&) const = default;
   };
-  void works(const Work& work);
+  void works(const Work& work, Instant now);
+  // A member of the view has done so much in its life.
+  void beats(NodeId node, const StallClock::Done& done, Instant now) { stall_clock_.beat(node, done, now); }
+  // Whether the run stands still though all are heard: an engine may hang. True: all are asked to rest.
+  // `works`: a step is expected.
+  [[nodiscard]] bool stands_still(bool works, const std::function<bool()>& all_heard, Instant now);
   // Members that have to go because they and others do not reach each other, and no step was taken for as
   // long as three of them last.
   [[nodiscard]] std::vector<NodeId> unreachable(Instant now);
@@ -140,6 +153,7 @@ class Watch {
   net::Links& links_;
   Disputes disputes_;
   Work work_;
+  StallClock stall_clock_;
   Doubts doubts_;
   Accusations accusations_;
   std::set<std::pair<Instant, NodeId>> wakes_;

@@ -242,7 +242,7 @@ TEST_F(WatchTest, StepsDisproveAccusations) {
         watch.schedule(member);
       }
       const auto step = static_cast<std::uint64_t>(std::min(ms, 60'000) / static_cast<int>(1000 * step_s));
-      watch.works({.installed = Epoch(1), .committed = StepNumber(step)});
+      watch.works({.installed = Epoch(1), .committed = StepNumber(step)}, now);
       watch.says(NodeId(10), {.unreachable = {NodeId(11)}}, now);
       if (!watch.unreachable(now).empty()) gone_ms = ms;
     }

@@ -9,6 +9,11 @@ bool Accusations::says(NodeId by, NodeId of, const std::string& rule) {
   return said.try_emplace(of, rule).second;
 }
 
+bool Accusations::stands(NodeId by, NodeId of) const {
+  const auto said = said_.find(by);
+  return said != said_.end() && said->second.contains(of);
+}
+
 std::optional<Accusations::Verdict> Accusations::settle(const std::set<NodeId>& judges) const {
   std::map<NodeId, std::size_t> accusers;
   std::map<NodeId, std::string> rules;

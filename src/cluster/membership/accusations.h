@@ -11,7 +11,8 @@
 // liar among them must not decide for all. Silence ends in a sign of life, or the member is fenced.
 //
 // So members that lie cost no life as long as they are at most half of the judges. A member that breaks rules
-// towards few others stays: these have dropped what came, and it has done no harm.
+// towards few others stays: these have dropped what came, and it has done no harm. If it does so again and
+// again, that is a dispute (disputes.h).
 //
 // An accusation stands until one of the two is gone. Cost: linear in the accusations that stand. Thread rule:
 // one owner.
@@ -34,6 +35,8 @@ class Accusations {
 
   // `by` says that `of` has broken `rule`. True: it says so for the first time.
   bool says(NodeId by, NodeId of, const std::string& rule);
+  // Whether `by` has said so.
+  [[nodiscard]] bool stands(NodeId by, NodeId of) const;
   struct Verdict {
     NodeId node;
     std::string rule;  // as one of its judges says it

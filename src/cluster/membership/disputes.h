@@ -20,6 +20,10 @@
 // does not count in disputes that began before its end. They belong to the same trouble, a network that fell
 // apart.
 //
+// A quarrel is a dispute of another kind: one says that the other breaks rules, and ends their link for that.
+// Each time all come to rest. It is ripe at the kQuarrels-th view that the two have spoilt, and no step
+// disproves it.
+//
 // Memory: one entry for each life that a dispute has cost, until the member with the entry goes itself. Cost:
 // linear in the disputes that there are. Thread rule: one owner.
 #pragma once
@@ -29,6 +33,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -39,17 +44,23 @@ namespace gossamer::cluster {
 class Disputes {
  public:
   static constexpr Duration kRipe{7'000'000'000};  // on top of the 3 s before members say so
-  enum class Memory { kKept, kNone };              // kNone: a defect for simulations
+  static constexpr int kQuarrels = 3;
+  static constexpr Duration kQuarrelForgotten{600'000'000'000};  // so long after the last view that it spoilt
+  enum class Memory { kKept, kNone };                            // kNone: a defect for simulations
 
   explicit Disputes(Memory memory = Memory::kKept) : memory_(memory) {}
 
   // Replaces the word of `by`: all nodes that it does not reach now. Others that it named before are settled.
   void says(NodeId by, const std::set<NodeId>& unreachable, Instant now);
+  // `by` says that `of` has broken a rule towards it, and that their link has ended in the view of this
+  // epoch.
+  void quarrels(NodeId by, NodeId of, Epoch epoch, Instant now);
   // Since when `by` has said that it does not reach `of`.
   [[nodiscard]] std::optional<Instant> since(NodeId by, NodeId of) const;
 
   // Whether there is no dispute.
-  [[nodiscard]] bool none() const { return said_.empty(); }
+  [[nodiscard]] bool none() const { return said_.empty() && !quarrel_is_ripe(); }
+  [[nodiscard]] bool quarrel_is_ripe() const;
   // The member of `heard` that has to go, if a dispute between two of them is ripe. It is then gone(). Only
   // the words of members in `heard` count. `ripe`: after so long, at least kRipe.
   [[nodiscard]] std::optional<NodeId> settle(const std::map<NodeId, Incarnation>& heard, Duration ripe,
@@ -61,6 +72,12 @@ class Disputes {
   void all_anew() { said_.clear(); }
 
  private:
+  struct Quarrel {
+    Epoch epoch;  // the last that it spoilt
+    int epochs = 0;
+    Instant last;
+    [[nodiscard]] bool is_ripe() const { return epochs >= kQuarrels; }
+  };
   struct Cost {
     NodeId node;
     Instant when;
@@ -77,10 +94,15 @@ class Disputes {
 
   [[nodiscard]] std::map<NodeId, Weight> weights(const std::map<NodeId, Incarnation>& heard, Duration ripe,
                                                  Instant now) const;
+  // Whether `by` has said anything about `of` that counts.
+  [[nodiscard]] bool accuses(NodeId by, NodeId of) const;
+  // Those with which the node has a dispute, by its own word or theirs.
+  [[nodiscard]] std::set<NodeId> partners(NodeId node) const;
   void remember(NodeId loser, const std::map<NodeId, Weight>& weights, Instant now);
 
   Memory memory_;
-  std::map<NodeId, std::map<NodeId, Instant>> said_;  // no inner map is empty
+  std::map<NodeId, std::map<NodeId, Instant>> said_;       // no inner map is empty
+  std::map<std::pair<NodeId, NodeId>, Quarrel> quarrels_;  // by accuser and accused
   std::map<NodeId, std::vector<Cost>> costs_;
 };
 

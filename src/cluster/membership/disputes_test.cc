@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -42,6 +43,7 @@ class DisputesTest : public ::testing::Test {
 
   static constexpr NodeId kA{2}, kB{3}, kC{4}, kD{5}, kE{6};
   Disputes disputes_;
+  std::uint64_t epoch_ = 10;
   std::map<NodeId, Incarnation> heard_;
   Incarnation last_;
   Instant now_;
@@ -136,6 +138,37 @@ TEST_F(DisputesTest, ForgottenWithTheLife) {
   EXPECT_EQ(beats({{kA, {kC}}}, 7.2), Gone{kC});
   disputes_.gone(kA);
   EXPECT_EQ(beats({{kA, {kD}}}, 7.2), Gone{kD});
+}
+
+// Claim: two whose link ends in three views, as one says that the other breaks rules, have a dispute at once.
+// Without other differences the younger goes. Many words about one view count once, and old ones not at all.
+TEST_F(DisputesTest, QuarrelsAreCounted) {
+  for (const std::uint64_t epoch : {1U, 1U, 1U, 2U, 2U}) disputes_.quarrels(kA, kB, Epoch(epoch), now_);
+  EXPECT_FALSE(disputes_.quarrel_is_ripe());
+  EXPECT_EQ(beats({}, 60), Gone());
+  now_ = now_ + Disputes::kQuarrelForgotten;
+  disputes_.quarrels(kA, kB, Epoch(3), now_);
+  disputes_.quarrels(kA, kB, Epoch(4), now_);
+  EXPECT_FALSE(disputes_.quarrel_is_ripe());
+  disputes_.all_anew();
+  disputes_.quarrels(kA, kB, Epoch(5), now_);
+  EXPECT_TRUE(disputes_.quarrel_is_ripe());
+  EXPECT_EQ(beats({}, 0.2), Gone{kB});
+  EXPECT_TRUE(disputes_.none());
+}
+
+// Claim: a member that breaks rules towards one after another goes at the second, and so does a member that
+// only says so. The next life of either goes first.
+TEST_F(DisputesTest, QuarrelsAreRemembered) {
+  const auto quarrel = [&](NodeId by, NodeId of) {
+    for (int i = 0; i < Disputes::kQuarrels; ++i) disputes_.quarrels(by, of, Epoch(++epoch_), now_);
+    return beats({}, 0.2);
+  };
+  EXPECT_EQ(quarrel(kE, kB), Gone{kE}) << "B breaks rules, E says so and is younger";
+  EXPECT_EQ(quarrel(kD, kB), Gone{kB});
+  EXPECT_EQ(quarrel(kD, kB), Gone{kD}) << "its word has cost a life of B already";
+  EXPECT_EQ(quarrel(kA, kC), Gone{kC}) << "A only says so";
+  EXPECT_EQ(quarrel(kA, kD), Gone{kA});
 }
 
 }  // namespace

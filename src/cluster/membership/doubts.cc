@@ -110,9 +110,9 @@ std::optional<Instant> Doubts::spares_together(NodeId node, const Fleet& fleet, 
   const Witnesses all = witnesses(node, fleet);
   if (all.quiet > all.hear) return std::nullopt;
   if (all.quiet + all.hear > 0) return given_up;
-  // Nobody has a way of its own to the node.
-  const Peer& silent = fleet.at(node);
-  const Instant until = std::max(silent.last_sign, last_return_.value_or(silent.last_sign)) + kComeBack;
+  // Nobody has a way of its own to the node. Another one that is back shows that the network is whole.
+  if (!last_return_ || *last_return_ < fleet.at(node).last_sign) return given_up;
+  const Instant until = *last_return_ + kComeBack;
   return until > now ? std::optional(until) : std::nullopt;
 }
 

@@ -8,7 +8,8 @@
 // - No other member hears it. Those that are still heard are asked about the silent. A member that more of
 //   them hear than do not is spared: the path to this process alone is broken.
 // - Few fell silent. Many did where at least two, and at least a third of all elsewhere, are silent together.
-//   Then one is fenced only once more than half of those that know say that it is quiet for them, too.
+//   Then one is fenced only once more than half of those that know say that it is quiet for them, too. Where
+//   nobody knows, another of the many has to come back first.
 // - No word of a single member ends the lives of all that hold something: it may lie. Two must say it.
 //
 // A member ends by itself when it has been without a coordinator for its patience. After that time nobody is
@@ -54,7 +55,7 @@ class Doubts {
   // Whether more members hear it than do not, of those that are heard themselves.
   [[nodiscard]] bool heard_by_others(NodeId node, const Fleet& fleet) const;
   // A member that was spared with all others, or with those that fell silent together, is heard again after
-  // this silence.
+  // this silence, or its node begins another life.
   void came_back(NodeId node, Duration silence, Instant now);
   // Until when members elsewhere have time to come back, once one of them has.
   [[nodiscard]] std::optional<Instant> others_return_until(Instant now) const {

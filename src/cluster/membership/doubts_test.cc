@@ -80,7 +80,7 @@ TEST_F(DoubtsTest, ItsOwnMachineProvesNothing) {
 // Claim: members that fell silent together are fenced once more than half of those that know say so.
 TEST_F(DoubtsTest, TogetherNeedsWitnesses) {
   const Doubts::Fleet fleet = fleet_of(6, 2);
-  EXPECT_EQ(spares(2, fleet), at(10));  // nobody has said anything
+  EXPECT_EQ(spares(2, fleet), Instant{} + kPatience);  // nobody has said anything
   doubts_.says(NodeId(4), nodes({2, 3}), {});
   EXPECT_EQ(spares(2, fleet), Instant{} + kPatience);
   doubts_.says(NodeId(5), {}, nodes({2, 3}));
@@ -94,16 +94,20 @@ TEST_F(DoubtsTest, TogetherNeedsWitnesses) {
   EXPECT_EQ(spares(2, fleet), Instant{} + kPatience);
 }
 
-// Claim: where nobody has a way of its own to the silent, they are fenced 10 s after the last of them came
-// back.
-TEST_F(DoubtsTest, WithoutWitnessesTimeDecides) {
+// Claim: where nobody has a way of its own to the silent, they have all of their patience, until one of them
+// is back. The others are fenced 10 s later. A return of before their silence does not count.
+TEST_F(DoubtsTest, WithoutWitnessesOneMustComeBack) {
   const Doubts::Fleet fleet = fleet_of(6, 3);
-  EXPECT_EQ(spares(2, fleet, 9.9), at(10));
-  EXPECT_FALSE(spares(2, fleet, 10));
-  doubts_.came_back(NodeId(4), from_seconds(3), at(8));
-  EXPECT_EQ(spares(2, fleet, 9.9), at(11));  // as long as the silence was
-  EXPECT_EQ(spares(2, fleet, 12), at(18));
-  EXPECT_FALSE(spares(2, fleet, 18));
+  EXPECT_EQ(spares(2, fleet, 10), Instant{} + kPatience);
+  EXPECT_EQ(spares(2, fleet, 599.9), Instant{} + kPatience);
+  EXPECT_FALSE(spares(2, fleet, 600));
+  doubts_.came_back(NodeId(4), from_seconds(3), at(300));
+  EXPECT_EQ(spares(2, fleet, 302.9), at(303));  // as long as the silence was
+  EXPECT_EQ(spares(2, fleet, 304), at(310));
+  EXPECT_FALSE(spares(2, fleet, 310));
+  Doubts::Fleet later = fleet;
+  later[NodeId(2)].last_sign = at(301);
+  EXPECT_EQ(spares(2, later, 310), at(901));
 }
 
 // Claim: once one of the spared is heard again, the others have as long as the silence was, at most 10 s,

@@ -165,7 +165,7 @@ Result<std::unique_ptr<ServingFleet>> ServingFleet::start(const run::NodeHost& h
   fleet->lock_ = *std::move(lock);
   if (auto made = host.disk.make_directories(own.directory + "/nodes/coordinator"); !made.ok())
     return made.error();
-  fleet->lead_ = std::make_unique<host::SerialThread>();
+  fleet->lead_ = std::make_unique<host::SerialThread>("lead");
   fleet->lead_->give(
       [&host, &own, &desk = fleet->desk_, serving = prepare_serving(model, own.nodes, own.instances)] {
         if (const auto led = lead(host, own, serving, desk); !led.ok()) desk.fails(led.error());

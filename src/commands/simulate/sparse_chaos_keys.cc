@@ -88,6 +88,8 @@ SparseRows number_keys() {
   constexpr Duration kMillisecond = from_milliseconds(1);
   return {
       key<&S::members>("members", {.max = 16}, "of the fleet at first; 0: drawn, 3 to 6"),
+      key<&S::longest_standstill>("expect.longest_standstill_s", {.max = 3600},
+                                  "without a step, from the first to the last"),
       key<&S::copies>("copies", {.max = 16}, "of each piece, beside the holder's; 0: drawn, 1 to 3"),
       key<&S::steps>("steps", {.max = 10'000}, "of the run; 0: drawn, 24 to 40"),
       key<&S::snapshot_every>("snapshot_every", {.max = 10'000}, "so many steps; 0: drawn, 2 to 16"),

@@ -49,9 +49,9 @@ class CheckpointWriter {
   const Options options_;
   const Failed failed_;
   Instant last_;
-  StepNumber step_;                    // step of the file under way
-  std::future<Result<void>> writing_;  // invalid: no file is under way
-  host::SerialThread thread_;          // declared last: ends first
+  StepNumber step_;                           // step of the file under way
+  std::future<Result<void>> writing_;         // invalid: no file is under way
+  host::SerialThread thread_{"checkpoints"};  // declared last: ends first
 };
 
 }  // namespace gossamer::commands

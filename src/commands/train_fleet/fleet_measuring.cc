@@ -22,7 +22,7 @@ FleetMeasuring::FleetMeasuring(const run::NodeHost& host, StepRunner::Measure me
     : host_(host),
       measure_(std::move(measure)),
       model_(std::move(model)),
-      thread_(std::make_unique<host::SerialThread>()) {}
+      thread_(std::make_unique<host::SerialThread>("measuring")) {}
 
 FleetMeasuring::~FleetMeasuring() { end(); }
 

@@ -301,7 +301,7 @@ Result<void> GrpcNetwork::renew(NetworkCredentials credentials) {
 
 // Ends a server and its connections, aside: it waits for their other ends.
 void GrpcNetwork::retire(Listener listener) {
-  if (retiring_ == nullptr) retiring_ = std::make_unique<SerialThread>();
+  if (retiring_ == nullptr) retiring_ = std::make_unique<SerialThread>("retiring");
   // A function can be copied, and a server cannot.
   retiring_->give([old = std::make_shared<Listener>(std::move(listener))] {
     old->server->Shutdown(kAtOnce);

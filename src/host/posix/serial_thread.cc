@@ -9,10 +9,11 @@
 
 namespace gossamer::host {
 
-SerialThread::SerialThread() {
+SerialThread::SerialThread(const char* name) {
   const BlockedSignals blocked;
   thread_ = std::thread([this] { work(); });
   CHECK(pthread_getcpuclockid(thread_.native_handle(), &cpu_clock_) == 0);
+  CHECK(pthread_setname_np(thread_.native_handle(), name) == 0, name);
 }
 
 Duration SerialThread::cpu() const { return Duration{read_clock_ns(cpu_clock_)}; }

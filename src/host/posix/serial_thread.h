@@ -17,7 +17,8 @@ namespace gossamer::host {
 
 class SerialThread {
  public:
-  SerialThread();
+  // `name`: what `top -H` shows, at most 15 characters.
+  explicit SerialThread(const char* name);
   ~SerialThread();
   SerialThread(const SerialThread&) = delete;
   SerialThread& operator=(const SerialThread&) = delete;

@@ -121,7 +121,8 @@ LinkStatistics Link::statistics(const Connections& connections) const {
             .since = one.since,
             .last_heard = one.heard,
             .queued_bytes = one.stream.queued_bytes(),
-            .acknowledged_bytes = one.stream.acknowledged_bytes()};
+            .acknowledged_bytes = one.stream.acknowledged_bytes(),
+            .received_bytes = one.stream.received_bytes()};
     const NodeId via = one.up ? connections.at(*one.connection).via : NodeId();
     if (via.value > 0) told.relayed_by = via;
     statistics.queued_bytes += one.stream.queued_bytes();

@@ -39,6 +39,7 @@ struct LaneStatistics {
   // In counted_bytes().
   std::uint64_t queued_bytes = 0;  // sent by the user, not acknowledged
   std::uint64_t acknowledged_bytes = 0;
+  std::uint64_t received_bytes = 0;
 };
 
 struct LinkStatistics {

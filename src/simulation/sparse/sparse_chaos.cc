@@ -89,6 +89,7 @@ class Run {
   void misbehave(SimMember& member, const Fault& fault);
   void falsify(net::PeerId who, Slices& sent);
   void say_shape() const;
+  void look_for_standstill();
   [[nodiscard]] SparseChaosReport told();
   void look();
   void shake();
@@ -107,6 +108,9 @@ class Run {
   const SparseChaosOptions& options_;
   SparseShape shape_;
   Rng rng_;
+  StepNumber last_step_;
+  Instant last_step_at_;
+  Duration longest_standstill_;
   History& history_;
   const TinyProblem problem_;
   SparseFleet fleet_;
@@ -144,7 +148,7 @@ void Run::shake() {
 // A hostile member speaks nonsense, or gives values that none can have. Where few judge it, nobody fences it
 // for these. So it ends.
 void Run::misbehave(SimMember& member, const Fault& fault) {
-  if (fault.other % 2 == 0) return misconduct_.begin(member, fault);
+  if (fault.other % 3 != 0) return misconduct_.begin(member, fault);
   if (!member.paused() && member.life())
     liars_[*member.life()] =
         fleet_->timeline().now() + from_seconds(0.2 + 2 * static_cast<double>(rng_.uniform()));
@@ -214,6 +218,8 @@ void Run::judge() {
   if (judge_failure()) return;
   if (const auto who = misconduct_.harboured()) return broke("at the end " + *who);
   if (const auto why = unfinished()) return broke("long after the last fault " + *why);
+  if (longest_standstill_ > options_.longest_standstill)
+    return broke(fmt::format("no step was committed for {:.2f} s", longest_standstill_.seconds()));
   judge_weights();
 }
 
@@ -271,6 +277,7 @@ SparseChaosReport Run::run() {
       end = end + options_.calm;
     }
     fleet_->run_for(0.01);
+    look_for_standstill();
     // The run may stand still until the dead are given up.
     const bool before = std::exchange(waits, fleet_->abandoned() || fleet_->waits_for_dead());
     if (waits && !before && ++times <= fleet_->faults_injected()) end = end + Fleet::kPatience;
@@ -279,6 +286,15 @@ SparseChaosReport Run::run() {
   }
   judge();
   return told();
+}
+
+void Run::look_for_standstill() {
+  const StepNumber committed = fleet_->invariants().committed_step();
+  const Instant now = fleet_->timeline().now();
+  if (std::exchange(last_step_, committed) != committed || committed == StepNumber() ||
+      committed.value >= problem_.steps())
+    last_step_at_ = now;
+  longest_standstill_ = std::max(longest_standstill_, now - last_step_at_);
 }
 
 SparseChaosReport Run::told() {

@@ -59,6 +59,7 @@ struct SparseChaosOptions {
   Duration calm = from_seconds(60);                // after the last fault has ended: then all must be done
   double most_error = 0;      // relative distance of all weights; 0: most_error_of() the codec
   bool nothing_lost = false;  // the run may not fail, whatever faults take
+  Duration longest_standstill = from_seconds(3600);  // without a step committed, from the first to the last
   kernels::Isa isa = kSimulatedIsa;
   sparse_engine::FleetDefect defect = sparse_engine::FleetDefect::kNone;
   cluster::Defect cluster_defect = cluster::Defect::kNone;
