@@ -93,6 +93,7 @@ class CoordinatorNode {
   void on_stop(const host::Asked& asked);
   void on_tokens(const host::Asked& asked);
   void on_expel(const host::Asked& asked);
+  [[nodiscard]] Result<NodeId> renewing_node(const host::Asked& asked) const;
   void on_renew(const host::Asked& asked);
   void renew_own_in_time();
   [[nodiscard]] host::Validity validity() const {

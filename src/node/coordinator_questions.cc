@@ -10,6 +10,7 @@
 #include "base/printable.h"
 #include "cluster/admission/enrolment.h"
 #include "node/admission/enrolling.h"
+#include "node/admission/returning.h"
 #include "node/cluster_status.h"
 #include "node/coordinator_node.h"
 #include "node/questions.h"
@@ -23,7 +24,8 @@ constexpr std::size_t kMostEarlyBytes = std::size_t{4} << 20;
 
 // Whether a question needs no certificate: its answer is public, or it carries a proof of its own.
 bool is_for_strangers(const std::string& method) {
-  return method == kClockMethod || method == kStatusMethod || method == cluster::kEnrollMethod;
+  return method == kClockMethod || method == kStatusMethod || method == cluster::kEnrollMethod ||
+         method == cluster::kRenewMethod;
 }
 
 }  // namespace
@@ -141,17 +143,35 @@ void CoordinatorNode::on_stop(const host::Asked& asked) {
       [this, question = asked.question] { network_->answer(question, std::string()); });
 }
 
-// The name is that of the certificate which the asker has shown, whatever its request says.
-void CoordinatorNode::on_renew(const host::Asked& asked) {
+// The name is that of the certificate which the asker has shown, whatever its request says. A stranger has
+// shown none, and sends one that has ended.
+Result<NodeId> CoordinatorNode::renewing_node(const host::Asked& asked) const {
+  const cluster::Coordinator& coordinator = *process_->coordinator();
+  if (asked.peer.certificate.empty()) {
+    return check_return(asked.body,
+                        {.authority = credentials_.authority.certificate,
+                         .now_seconds = host_.clock.wall_seconds(),
+                         .knows = [&coordinator](NodeId node) { return coordinator.knows(node); },
+                         .expelled = [&coordinator](NodeId node) { return coordinator.expelled(node); }});
+  }
   const auto node = certified_node(asked.peer.certificate);
-  if (!node || *node == cluster::kCoordinatorNode) {
-    return network_->answer(asked.question, Error{.kind = ErrorKind::kRefused,
-                                                  .what = "only a node's certificate is renewed",
-                                                  .got = asked.peer.certificate,
-                                                  .expected = "node-N"});
+  if (node && *node != cluster::kCoordinatorNode) return *node;
+  return Error{.kind = ErrorKind::kRefused,
+               .what = "only a node's certificate is renewed",
+               .got = asked.peer.certificate,
+               .expected = "node-N"};
+}
+
+void CoordinatorNode::on_renew(const host::Asked& asked) {
+  const bool stranger = asked.peer.certificate.empty();
+  const auto node = renewing_node(asked);
+  if (!node.ok()) {
+    if (stranger) log_.refusal(asked.from, node.error(), epoch(), loop_.now());
+    return network_->answer(asked.question, node.error());
   }
   auto renewed = cluster::renew(asked.body, *node, signer_of(credentials_.authority, validity()));
-  if (renewed.ok()) log("renewed", {*node, {}}, "its certificate");
+  if (renewed.ok())
+    log("renewed", {*node, {}}, stranger ? "its certificate, which had ended" : "its certificate");
   network_->answer(asked.question, std::move(renewed));
 }
 

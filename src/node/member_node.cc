@@ -15,6 +15,7 @@
 #include "host/posix/route.h"
 #include "node/admission/enrolling.h"
 #include "node/admission/random_text.h"
+#include "node/admission/returning.h"
 #include "node/cluster_status.h"
 #include "node/configured_engine.h"
 #include "node/places.h"
@@ -36,7 +37,10 @@ MemberNode::MemberNode(const run::NodeHost& host, MemberOptions options)
       loop_(host.clock),
       started_(host.clock.wall_seconds()) {}
 
-MemberNode::~MemberNode() { network_.reset(); }
+MemberNode::~MemberNode() {
+  renewing_.as_stranger.reset();
+  network_.reset();
+}
 
 Result<std::unique_ptr<MemberNode>> MemberNode::start(const run::NodeHost& host, MemberOptions options,
                                                       const MakeEngine& make_engine) {
@@ -71,9 +75,12 @@ Result<void> MemberNode::prepare() {
 Result<void> MemberNode::resume(const std::optional<cluster::Token>& token) {
   const std::string& directory = options_.directory.path;
   auto kept = load_membership(host_.disk, directory, host_.clock.wall_seconds());
+  bool ended = false;
   if (!kept.ok()) {
-    const auto over = membership_over(host_.disk, directory, host_.clock.wall_seconds());
-    return over ? enroll_anew(token, *over) : kept.error();
+    auto late = ended_membership(host_.disk, directory, host_.clock.wall_seconds());
+    if (!late) return kept.error();
+    kept = *std::move(late);
+    ended = true;
   }
   if ((*kept).node == cluster::kCoordinatorNode) {
     return Error{.kind = ErrorKind::kUsage,
@@ -100,6 +107,31 @@ Result<void> MemberNode::resume(const std::optional<cluster::Token>& token) {
     log_.remark(LogLevel::kWarning, {}, fmt::format("{}; trying on", served.error().message()));
   }
   membership_ = std::move(*kept);
+  return ended ? return_with(token) : Result<void>();
+}
+
+std::vector<host::Endpoint> MemberNode::coordinators() const {
+  std::vector<host::Endpoint> all{options_.coordinator};
+  all.insert(all.end(), others_.begin(), others_.end());
+  return all;
+}
+
+// The certificate of this node has ended, and a coordinator gives it another one. Where none answers, the
+// node starts all the same, and asks on.
+Result<void> MemberNode::return_with(const std::optional<cluster::Token>& token) {
+  for (const host::Endpoint& at : coordinators()) {
+    auto renewed =
+        come_back(membership_, {.at = at, .timeout = kLookTime, .now_seconds = host_.clock.wall_seconds()});
+    if (renewed.ok()) {
+      log_.remark(LogLevel::kInfo, {}, "the certificate had ended, and is renewed");
+      membership_ = *std::move(renewed);
+      return keep_membership(host_.disk, options_.directory.path, membership_);
+    }
+    if (renewed.error().kind == ErrorKind::kRefused) return enroll_anew(token, renewed.error());
+    log_.remark(LogLevel::kWarning, {},
+                fmt::format("the certificate has ended, and is not renewed yet: {}; trying on",
+                            renewed.error().message()));
+  }
   return {};
 }
 
@@ -115,59 +147,81 @@ Result<void> MemberNode::is_of_run(const std::string& authority, const cluster::
                .fix = "give --dir another directory"};
 }
 
-// The certificate of this node has ended. With a token of its run it becomes another node.
+// The certificate of this node has ended, and the run gives it no other. With a token of its run it becomes
+// another node.
 Result<void> MemberNode::enroll_anew(const std::optional<cluster::Token>& token, const Error& over) {
   if (!token) return over;
-  const auto authority = load_authority(host_.disk, options_.directory.path);
-  if (!authority.ok()) return authority.error();
-  if (auto same = is_of_run(*authority, *token); !same.ok()) return same;
   log_.remark(LogLevel::kInfo, {}, over.what + "; joins as another node");
   return enroll_with(token);
 }
 
-// Asks over a connection of its own with the present certificate. The coordinators are asked in turn, as one
-// may stand by.
+// Asks over a connection of its own with the present certificate, or as a stranger once that has ended. The
+// coordinators are asked in turn, as one may stand by.
 void MemberNode::renew_in_time() {
   const double now = host_.clock.wall_seconds();
   if (renewing_.asked || !renewing_.when.due(now)) return;
+  const std::vector<host::Endpoint> all = coordinators();
+  const host::Endpoint& to = all[renewing_.coordinator++ % all.size()];
+  const bool ended = renewing_.when.ended(now);
   renewing_.when.attempt(now);
+  const auto asked = ended ? ask_to_return(to) : ask_to_renew(to);
+  if (!asked.ok()) log_.remark(LogLevel::kWarning, epoch(), asked.error().message());
+}
+
+Result<void> MemberNode::ask_to_renew(const host::Endpoint& at) {
   const auto request = host::request_for(membership_.credentials.key);
-  if (!request.ok()) return log_.remark(LogLevel::kWarning, epoch(), request.error().message());
-  std::vector<host::Endpoint> coordinators{options_.coordinator};
-  coordinators.insert(coordinators.end(), others_.begin(), others_.end());
-  const host::Endpoint& to = coordinators[renewing_.coordinator++ % coordinators.size()];
-  renewing_.asked = network_->ask(to, {.method = cluster::kRenewMethod,
-                                       .body = cluster::renew_request(*request),
+  if (!request.ok()) return request.error();
+  renewing_.asked_as_stranger = false;
+  renewing_.asked = network_->ask(at, {.method = cluster::kRenewMethod,
+                                       .body = cluster::renew_request({.request = *request}),
                                        .timeout = kLookTime,
                                        .to = certificate_name(cluster::kCoordinatorNode)});
+  return {};
+}
+
+Result<void> MemberNode::ask_to_return(const host::Endpoint& at) {
+  auto asked = return_question(membership_, kLookTime);
+  if (!asked.ok()) return asked.error();
+  if (renewing_.as_stranger == nullptr) {
+    renewing_.as_stranger =
+        host::make_grpc_network(std::move(asked->as_stranger), [this](host::NetworkEvent event) {
+          const host::EventSource source = host::source_of(event);
+          loop_.post(source, [this, event = std::move(event)] {
+            if (const auto* const answered = std::get_if<host::Answered>(&event))
+              on_renewed(answered->answer);
+          });
+        });
+  }
+  renewing_.asked_as_stranger = true;
+  renewing_.asked = renewing_.as_stranger->ask(at, std::move(asked->question));
+  return {};
 }
 
 void MemberNode::on_renewed(const Result<std::string>& answer) {
   renewing_.asked.reset();
-  const auto certificate = answer.ok() ? cluster::read_renew_answer(*answer) : answer;
-  const auto taken = certificate.ok() ? take_certificate(*certificate) : Result<void>(certificate.error());
-  if (taken.ok()) return log("renewed", "its certificate");
-  log_.remark(LogLevel::kWarning, epoch(),
-              fmt::format("the certificate is not renewed yet, and holds until {}: {}",
-                          cluster::utc_text(static_cast<std::int64_t>(renewing_.when.until())),
-                          taken.error().message()));
+  const auto taken = answer.ok() ? take_renewed(*answer) : Result<void>(answer.error());
+  if (taken.ok()) {
+    renewing_.why_not_yet.clear();
+    return log("renewed", "its certificate");
+  }
+  const Error& why = taken.error();
+  const bool ended = renewing_.when.ended(host_.clock.wall_seconds());
+  const std::string text =
+      fmt::format("the certificate is not renewed yet, and {} {}: {}", ended ? "ended at" : "holds until",
+                  cluster::utc_text(static_cast<std::int64_t>(renewing_.when.until())), why.message());
+  if (std::exchange(renewing_.why_not_yet, text) != text) log_.remark(LogLevel::kWarning, epoch(), text);
+  // Without a certificate it cannot begin a life. One that it has goes on as long as its connections do.
+  const bool refused = !answer.ok() && why.kind == ErrorKind::kRefused;
+  if (refused && renewing_.asked_as_stranger && process_->member() == nullptr) failure_ = why;
 }
 
-Result<void> MemberNode::take_certificate(const std::string& certificate) {
-  host::NetworkCredentials credentials = membership_.credentials;
-  credentials.certificate = certificate;
-  auto renewed = membership_of(std::move(credentials), host_.clock.wall_seconds());
+Result<void> MemberNode::take_renewed(const std::string& answer) {
+  auto renewed = with_renewed(membership_, answer, host_.clock.wall_seconds());
   if (!renewed.ok()) return renewed.error();
-  if (renewed->node != membership_.node) {
-    return Error{.kind = ErrorKind::kBadData,
-                 .what = "the new certificate is of another node",
-                 .got = certificate_name(renewed->node),
-                 .expected = certificate_name(membership_.node)};
-  }
   if (auto kept = keep_membership(host_.disk, options_.directory.path, *renewed); !kept.ok()) return kept;
   if (auto shown = network_->renew(renewed->credentials); !shown.ok()) return shown;
   membership_ = *std::move(renewed);
-  renewing_.when = Renewal(certificate);
+  renewing_.when = Renewal(membership_.credentials.certificate);
   return {};
 }
 
@@ -251,8 +305,7 @@ Result<void> MemberNode::listen(const MakeEngine& make_engine) {
   process.machine = host::network_stack();
   process.run = membership_.run;
   process.name = options_.name;
-  process.coordinators = {options_.coordinator};
-  process.coordinators.insert(process.coordinators.end(), others_.begin(), others_.end());
+  process.coordinators = coordinators();
   process.memory_bytes = options_.memory_bytes;
   process.cores = options_.cores;
   process.program = options_.program;
@@ -276,7 +329,8 @@ Result<void> MemberNode::listen(const MakeEngine& make_engine) {
 
 void MemberNode::on_network(host::NetworkEvent event) {
   const auto* const answered = std::get_if<host::Answered>(&event);
-  if (answered != nullptr && renewing_.asked == answered->question) return on_renewed(answered->answer);
+  const bool here = answered != nullptr && !renewing_.asked_as_stranger;
+  if (here && renewing_.asked == answered->question) return on_renewed(answered->answer);
   process_->on(std::move(event), loop_.now());
 }
 
@@ -404,7 +458,7 @@ Result<void> MemberNode::run(const host::PosixSignals& signals) {
   loop_.run([&] { return work(signals); },
             [this] {
               // While it leaves, there may be no coordinator left that could give it a new life.
-              const bool given_up = drain_deadline_ && process_->member() == nullptr;
+              const bool given_up = (drain_deadline_ || failure_) && process_->member() == nullptr;
               return process_->done() || given_up || begins_anew_;
             });
   if (log_.first_error())

@@ -58,7 +58,7 @@ class MemberNode {
       std::function<std::unique_ptr<cluster::Engine>(cluster::MemberProcess&, NodeId self, Aside)>;
 
   // Enrols if it must, and listens. kRefused when the token or certificate is not accepted. A node that
-  // enrolled before starts even when no coordinator answers yet.
+  // enrolled before starts even when no coordinator answers yet, and when its certificate has ended.
   [[nodiscard]] static Result<std::unique_ptr<MemberNode>> start(const run::NodeHost& host,
                                                                  MemberOptions options,
                                                                  const MakeEngine& make_engine);
@@ -76,11 +76,15 @@ class MemberNode {
 
   [[nodiscard]] Result<void> prepare();
   [[nodiscard]] Result<void> resume(const std::optional<cluster::Token>& token);
+  [[nodiscard]] Result<void> return_with(const std::optional<cluster::Token>& token);
   [[nodiscard]] Result<void> enroll_anew(const std::optional<cluster::Token>& token, const Error& over);
+  [[nodiscard]] std::vector<host::Endpoint> coordinators() const;
   [[nodiscard]] Result<void> is_of_run(const std::string& authority, const cluster::Token& token);
   void renew_in_time();
+  [[nodiscard]] Result<void> ask_to_renew(const host::Endpoint& at);
+  [[nodiscard]] Result<void> ask_to_return(const host::Endpoint& at);
   void on_renewed(const Result<std::string>& answer);
-  [[nodiscard]] Result<void> take_certificate(const std::string& certificate);
+  [[nodiscard]] Result<void> take_renewed(const std::string& answer);
   [[nodiscard]] Result<void> enroll_with(const std::optional<cluster::Token>& token);
   [[nodiscard]] Result<void> listen(const MakeEngine& make_engine);
   [[nodiscard]] Result<membership::Listening> open_ports(const std::string& advertise);
@@ -99,12 +103,6 @@ class MemberNode {
   const run::NodeHost host_;
   const MemberOptions options_;
   Membership membership_;
-  struct Renewing {
-    Renewal when;
-    std::optional<host::QuestionId> asked = {};  // while nobody has answered
-    std::size_t coordinator = 0;                 // that is asked next
-  };
-  Renewing renewing_;
   std::vector<host::Endpoint> others_;  // coordinators beside the one that the user named
   struct Ports {
     std::uint16_t control = 0;
@@ -130,8 +128,18 @@ class MemberNode {
   std::unique_ptr<AsideThread> aside_;
   double started_;  // seconds since 1970-01-01 UTC
   std::unique_ptr<MetricsEndpoint> metrics_;
-  // The network's threads post to the loop, so it ends first.
+  // The networks' threads post to the loop, so they end first.
   std::unique_ptr<host::RenewableNetwork> network_;
+  struct Renewing {
+    Renewal when = {};
+    std::optional<host::QuestionId> asked = {};  // while nobody has answered
+    std::size_t coordinator = 0;                 // that is asked next
+    // Asks instead of the node's own network once the certificate has ended.
+    std::unique_ptr<host::Network> as_stranger = {};
+    bool asked_as_stranger = false;
+    std::string why_not_yet = {};  // why the last attempt failed
+  };
+  Renewing renewing_;
 };
 
 }  // namespace gossamer::node

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a request to enrol and as its answer, before a book with one good token. No stranger without
-// its secret gets in. Errors are refusals or bad data. The good stranger still gets in afterwards.
+// Any bytes as a request to enrol, as one to renew a certificate and as their answers, before a book with one
+// good token. No stranger without its secret gets in. Errors are refusals or bad data. The good stranger
+// still gets in afterwards.
 #include <cstdint>
 #include <string>
 
@@ -49,6 +50,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const auto answer = cluster::read_enroll_answer(bytes);
   if (answer.ok()) CHECK(answer->node.value != 0 && !answer->certificate.empty());
+  const auto renewal = cluster::read_renew_request(bytes);
+  if (renewal.ok()) {
+    const auto again = cluster::read_renew_request(cluster::renew_request(*renewal));
+    CHECK(again.ok());
+    CHECK(again->request == renewal->request && again->certificate == renewal->certificate);
+    const auto renewed = cluster::renew(bytes, NodeId{7}, signer);
+    CHECK(renewed.ok());
+    CHECK(*cluster::read_renew_answer(*renewed) == "node-7" + renewal->request);
+  } else {
+    CHECK(renewal.error().kind == ErrorKind::kBadData);
+  }
   const std::string proof =
       cluster::enroll_request({.token = good_token(), .request = "r", .wire = run.wire, .program = "p"});
   CHECK(cluster::check_enroll(proof, rules).ok());

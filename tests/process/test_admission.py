@@ -165,8 +165,15 @@ class Certificates(unittest.TestCase):
         with open(fleet.path(directory, "credentials", "certificate.pem"), encoding="utf-8") as file:
             return file.read()
 
-    # Certificates of ten seconds are renewed by themselves, the coordinator's too, again and again. The run goes on, and
-    # nobody loses its life. A member that was away for longer is told so. With a token it comes back as another node.
+    def come_back(self, fleet, name):
+        """A machine of before joins with what it has, and no token."""
+        fleet.members[name] = fleet.start("join", fleet.address, "--name", name, "--cores", "1", "--memory", "1G",
+                                          "--dir", fleet.path(name))  # fmt: skip
+        return fleet.members[name]
+
+    # Claim: certificates of ten seconds are renewed by themselves, the coordinator's too, again and again. The run goes
+    # on, and nobody loses its life. A member that was away for longer is the same node again, without a token. Its ended
+    # certificate is good for nothing else.
     def test_renewed_by_themselves(self):
         fleet = Fleet(self)
         fleet.lead("--listen", address_of_its_own(), "--certificates", "10s")
@@ -187,13 +194,72 @@ class Certificates(unittest.TestCase):
         self.assertEqual(incarnations(after), incarnations(alone))
         self.assertGreater(after["step"], alone["step"])
 
-        away = fleet.ask("join", fleet.address, "--dir", fleet.path("c"))
-        self.assertEqual(away.status, 4, away.err)
-        self.assertIn("away for too long", away.err)
-        self.assertIn("gossamer token create", away.err)
-        fleet.join("c")
+        seen = fleet.ask("status", fleet.address, "--dir", fleet.path("c"))
+        self.assertEqual(seen.status, 4, seen.err)
+        self.assertIn("gossamer join", seen.err)
+        ended = self.certificate(fleet, "c")
+        self.come_back(fleet, "c")
         back = by_name(fleet.wait_for_members(3))
-        self.assertGreater(back["c"]["node"], by_name(before)["c"]["node"])
+        self.assertEqual(back["c"]["node"], by_name(before)["c"]["node"])
+        self.assertGreater(back["c"]["incarnation"], by_name(before)["c"]["incarnation"])
+        self.assertNotEqual(self.certificate(fleet, "c"), ended)
+        texts = [one["text"] for one in fleet.events() if one["event"] == "renewed" and one["node"] == back["c"]["node"]]
+        self.assertEqual([text for text in texts if "had ended" in text], ["its certificate, which had ended"])
+
+    # Claim: certificates that end while nobody leads cost nothing. Members that go on get new ones from the coordinator
+    # that comes back, and keep their lives. A machine that is switched on before the coordinator waits for it, and is
+    # the same node again.
+    def test_nobody_led_for_longer(self):
+        fleet = Fleet(self)
+        leader = fleet.lead("--listen", address_of_its_own(), "--certificates", "6s")
+        for name in "abc":
+            fleet.join(name)
+        before = by_name(fleet.wait_for_members(3))
+        fleet.members["c"].signal(signal.SIGKILL)
+        fleet.members["c"].finish()
+        alone = by_name(fleet.wait_for_members(2))
+        leader.signal(signal.SIGKILL)
+        leader.finish()
+        ended = {name: self.certificate(fleet, name) for name in "abc"}
+        for _ in program.looks(8):
+            pass
+        self.assertEqual({name: self.certificate(fleet, name) for name in "abc"}, ended)
+        early = self.come_back(fleet, "c")
+        early.wait_for_line("is not renewed yet")
+        fleet.lead("--resume")
+        status = fleet.wait_for_members(3)
+        after = by_name(status)
+        self.assertEqual({name: after[name]["node"] for name in "abc"}, {name: before[name]["node"] for name in "abc"})
+        self.assertEqual({name: after[name]["incarnation"] for name in "ab"},
+                         {name: alone[name]["incarnation"] for name in "ab"})  # fmt: skip
+        for name, certificate in ended.items():
+            self.assertNotEqual(self.certificate(fleet, name), certificate, name)
+        fleet.wait_for_steps(status["step"])
+
+    # Claim: a node that was expelled while it was away stays out, also after its certificate has ended. With a new token
+    # its machine joins as another node.
+    def test_expelled_while_away(self):
+        fleet = Fleet(self)
+        fleet.lead("--listen", address_of_its_own(), "--certificates", "3s")
+        for name in "ab":
+            fleet.join(name)
+        node = by_name(fleet.wait_for_members(2))["b"]["node"]
+        fleet.members["b"].signal(signal.SIGKILL)
+        fleet.members["b"].finish()
+        done = fleet.ask("node", "expel", fleet.run, node)
+        self.assertEqual(done.status, 0, done.err)
+        for _ in program.looks(4):
+            pass
+        for _ in range(2):
+            again = self.come_back(fleet, "b").finish()
+            self.assertEqual(again.status, 4, again.err)
+            self.assertIn("this node was expelled from the run", again.err)
+        self.assertIn("enrol_refused", {one["event"] for one in fleet.events()})
+        made = fleet.ask("token", "create", fleet.run)
+        self.assertEqual(made.status, 0, made.err)
+        fleet.token = made.out.split()[-1]
+        fleet.join("b")
+        self.assertGreater(by_name(fleet.wait_for_members(2))["b"]["node"], node)
 
     # A coordinator that was away for longer than its certificate held renews it when it starts. Tokens can be made
     # meanwhile.

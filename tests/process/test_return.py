@@ -8,6 +8,8 @@ import os
 import random
 import re
 import signal
+import ssl
+import time
 import unittest
 
 import program
@@ -306,6 +308,50 @@ class Return(unittest.TestCase):
         self.wait_for_steps(step + 5)
         self.expect_steps(self.stop())
         self.assertEqual(len(self.enrolled()), 3)
+
+    # Claim: a run that was stopped, or left while nobody led it, for longer than its certificates hold goes on as after a
+    # moment. No step is lost, no machine needs a token, and nobody enrols anew.
+    def test_away_for_longer_than_certificates_hold(self):
+        self.lead("--first", "2", "--certificates", "4s")
+        self.join("one", "two")
+        self.wait_for_serving("one", "two")
+        self.wait_for_steps(5)
+        stopped = self.stop()
+        self.wait_until_certificates_ended("one", "two")
+        self.lead("--resume", "--first", "2")
+        self.join("one", "two")
+        self.wait_for_steps(stopped + 5)
+        self.assertEqual([line["step"] for line in self.events("resumed")][-1], stopped)
+        self.expect_steps(self.stop())
+
+        self.lead("--resume", "--first", "2")
+        self.join("one", "two")
+        self.wait_for_serving("one", "two")
+        self.leader.signal(signal.SIGKILL)
+        self.leader.finish()
+        self.signal(signal.SIGTERM, "one", "two")
+        self.expect_end(143, "one", "two")
+        saved = program.saved_step(self.path("one"))
+        self.wait_until_certificates_ended("one", "two")
+        self.lead("--resume", "--first", "2")
+        self.join("two")
+        self.wait_for("its piece", lambda: saved in self.checkpoints())
+        self.join("one")
+        self.wait_for_serving("one", "two")
+        self.wait_for_steps(saved + 5)
+        self.assertEqual(self.events("waits_for_members")[-1]["step"], saved)
+        self.assertEqual(self.events("waits_for_members")[-1]["steps_lost"], 0)
+        self.assertGreater(self.stop(), saved)
+        self.assertEqual(len(self.enrolled()), 2)
+        ended = [line for line in self.told("renewed") if "had ended" in line["text"]]
+        self.assertGreaterEqual(len(ended), 4)
+
+    def wait_until_certificates_ended(self, *names):
+        for name in names:
+            path = self.path(name, "credentials", "certificate.pem")
+            until = ssl.cert_time_to_seconds(ssl._ssl._test_decode_cert(path)["notAfter"])
+            while time.time() <= until + 1:
+                time.sleep(program.PAUSE)
 
     # The checkpoint that a fleet began with is gone when the fleet is led on. No member could begin with it. The run goes
     # on from an older one, instead of ending each time.

@@ -80,16 +80,23 @@ Result<Enrolled> read_enroll_answer(const std::string& body) {
                   .wire = answer.wire()};
 }
 
-std::string renew_request(const std::string& request) {
+std::string renew_request(const RenewProof& proof) {
   wire::RenewRequest message;
-  message.set_request(request);
+  message.set_request(proof.request);
+  message.set_certificate(proof.certificate);
   return message.SerializeAsString();
 }
 
-Result<std::string> renew(const std::string& body, NodeId node, const Signer& signer) {
+Result<RenewProof> read_renew_request(const std::string& body) {
   wire::RenewRequest message;
   if (!message.ParseFromString(body)) return bad("cannot read the request to renew a certificate");
-  auto certificate = signer(message.request(), certificate_name(node));
+  return RenewProof{.request = message.request(), .certificate = message.certificate()};
+}
+
+Result<std::string> renew(const std::string& body, NodeId node, const Signer& signer) {
+  const auto proof = read_renew_request(body);
+  if (!proof.ok()) return proof.error();
+  auto certificate = signer(proof->request, certificate_name(node));
   if (!certificate.ok()) return certificate.error();
   wire::RenewAnswer answer;
   answer.set_certificate(*std::move(certificate));

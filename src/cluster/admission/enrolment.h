@@ -75,9 +75,16 @@ struct Enrolled {
 // The error is kBadData for a body that is no complete answer.
 [[nodiscard]] Result<Enrolled> read_enroll_answer(const std::string& body);
 
-// The question Renew, from both ends: another certificate for the key of a node, which its present
-// certificate names. The errors are kBadData, and the signer's.
-[[nodiscard]] std::string renew_request(const std::string& request);
+// The question Renew, from both ends: another certificate for the key of a node. The certificate that it has
+// names it. A node shows that in the handshake. One whose certificate has ended asks as a stranger, and sends
+// it. Texts are PEM. The errors are kBadData, and the signer's.
+struct RenewProof {
+  std::string request;           // certificate request
+  std::string certificate = {};  // of a stranger; else empty
+};
+[[nodiscard]] std::string renew_request(const RenewProof& proof);
+[[nodiscard]] Result<RenewProof> read_renew_request(const std::string& body);
+// `node` is proven by then.
 [[nodiscard]] Result<std::string> renew(const std::string& body, NodeId node, const Signer& signer);
 [[nodiscard]] Result<std::string> read_renew_answer(const std::string& body);
 

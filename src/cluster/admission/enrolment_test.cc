@@ -121,11 +121,22 @@ TEST(Renewing, KeepsTheName) {
   const Signer signer = [](const std::string& text, const std::string& name) {
     return Result<std::string>(text + " signed for " + name);
   };
-  const auto answer = renew(renew_request("REQUEST"), NodeId{7}, signer);
+  const auto answer = renew(renew_request({.request = "REQUEST"}), NodeId{7}, signer);
   ASSERT_TRUE(answer.ok());
   EXPECT_EQ(*read_renew_answer(*answer), "REQUEST signed for node-7");
   EXPECT_EQ(renew("\xff", NodeId{7}, signer).error().kind, ErrorKind::kBadData);
   for (const char* wrong : {"", "\xff"}) EXPECT_FALSE(read_renew_answer(wrong).ok());
+}
+
+// Claim: both parts of a proof arrive, and the certificate is empty where none was sent.
+TEST(Renewing, CarriesItsProof) {
+  for (const char* certificate : {"", "CERTIFICATE"}) {
+    const auto read = read_renew_request(renew_request({.request = "REQUEST", .certificate = certificate}));
+    ASSERT_TRUE(read.ok());
+    EXPECT_EQ(read->request, "REQUEST");
+    EXPECT_EQ(read->certificate, certificate);
+  }
+  EXPECT_EQ(read_renew_request("\xff").error().kind, ErrorKind::kBadData);
 }
 
 }  // namespace

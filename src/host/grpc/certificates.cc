@@ -37,12 +37,18 @@ std::string pem_of(EVP_PKEY* key) {
 Bio reader(const std::string& text) {
   return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
-Certificate read_certificate(const std::string& text) {
-  return Certificate(PEM_read_bio_X509(reader(text).get(), nullptr, nullptr, nullptr));
-}
+// Texts may come from strangers. Without this, OpenSSL would ask the terminal for the password of one that
+// says that it is encrypted, and wait.
+int no_password(char*, int, int, void*) { return -1; }
 
+Certificate read_certificate(const std::string& text) {
+  return Certificate(PEM_read_bio_X509(reader(text).get(), nullptr, no_password, nullptr));
+}
 Key read_key(const std::string& text) {
-  return Key(PEM_read_bio_PrivateKey(reader(text).get(), nullptr, nullptr, nullptr));
+  return Key(PEM_read_bio_PrivateKey(reader(text).get(), nullptr, no_password, nullptr));
+}
+Request read_request(const std::string& text) {
+  return Request(PEM_read_bio_X509_REQ(reader(text).get(), nullptr, no_password, nullptr));
 }
 
 std::string common_name(const X509* certificate) {
@@ -94,6 +100,44 @@ Certificate blank(const std::string& name, EVP_PKEY* key, const Validity& validi
   return good ? std::move(certificate) : nullptr;
 }
 
+// For OpenSSL: goes on where a certificate has ended that signs no other, and nowhere else.
+int accept_ended(int good, X509_STORE_CTX* context) {
+  const bool ended = good != 1 && X509_STORE_CTX_get_error_depth(context) == 0 &&
+                     X509_STORE_CTX_get_error(context) == X509_V_ERR_CERT_HAS_EXPIRED;
+  if (!ended) return good;
+  X509_STORE_CTX_set_error(context, X509_V_OK);
+  return 1;
+}
+
+// Whether the authority has signed the certificate, and both hold at that time. kRefused where one of them
+// does not hold then, else kBadData.
+struct Verified {
+  X509* authority;
+  X509* certificate;
+  double now_seconds;
+  Ended ended;
+};
+Result<void> verify(const Verified& these) {
+  const Store store(X509_STORE_new());
+  const StoreContext context(X509_STORE_CTX_new());
+  const bool ready = store != nullptr && context != nullptr &&
+                     X509_STORE_add_cert(store.get(), these.authority) == 1 &&
+                     X509_STORE_CTX_init(context.get(), store.get(), these.certificate, nullptr) == 1;
+  if (!ready) return failure("cannot check the certificate");
+  X509_STORE_CTX_set_time(context.get(), 0, static_cast<std::time_t>(these.now_seconds));
+  // The authority's own certificate has depth 0 where it is the one to check. Its end counts.
+  const bool is_authority = X509_cmp(these.authority, these.certificate) == 0;
+  if (these.ended == Ended::kAccepted && !is_authority)
+    X509_STORE_CTX_set_verify_cb(context.get(), accept_ended);
+  if (X509_verify_cert(context.get()) == 1) return {};
+  ERR_clear_error();
+  const int error = X509_STORE_CTX_get_error(context.get());
+  const bool outdated = error == X509_V_ERR_CERT_HAS_EXPIRED || error == X509_V_ERR_CERT_NOT_YET_VALID;
+  return Error{.kind = outdated ? ErrorKind::kRefused : ErrorKind::kBadData,
+               .what = "the certificate does not hold",
+               .got = X509_verify_cert_error_string(error)};
+}
+
 }  // namespace
 
 std::string fingerprint_of(const X509* certificate) {
@@ -142,7 +186,7 @@ Result<CertificateTime> time_of(const std::string& certificate) {
 
 Result<std::string> sign_request(const KeyAndCertificate& authority, const std::string& request,
                                  const std::string& name, const Validity& validity) {
-  const Request asked(PEM_read_bio_X509_REQ(reader(request).get(), nullptr, nullptr, nullptr));
+  const Request asked = read_request(request);
   const Key asked_key(asked == nullptr ? nullptr : X509_REQ_get_pubkey(asked.get()));
   // The signature proves that the asker holds the key.
   if (asked_key == nullptr || X509_REQ_verify(asked.get(), asked_key.get()) != 1) {
@@ -164,7 +208,8 @@ Result<std::string> sign_request(const KeyAndCertificate& authority, const std::
   return pem_of(raw);
 }
 
-Result<CredentialNames> check_credentials(const NetworkCredentials& credentials, double now_seconds) {
+Result<CredentialNames> check_credentials(const NetworkCredentials& credentials, double now_seconds,
+                                          Ended ended) {
   const auto refuse = [](std::string what, std::string got) {
     return Error{.kind = ErrorKind::kBadData, .what = std::move(what), .got = std::move(got)};
   };
@@ -176,22 +221,37 @@ Result<CredentialNames> check_credentials(const NetworkCredentials& credentials,
   if (key == nullptr) return refuse("cannot read the key", openssl_words());
   if (X509_check_private_key(own.get(), key.get()) != 1)
     return refuse("the certificate is for another key", openssl_words());
-  const Store store(X509_STORE_new());
-  const StoreContext context(X509_STORE_CTX_new());
-  const bool ready = store != nullptr && context != nullptr &&
-                     X509_STORE_add_cert(store.get(), authority.get()) == 1 &&
-                     X509_STORE_CTX_init(context.get(), store.get(), own.get(), nullptr) == 1;
-  if (!ready) return failure("cannot check the certificate");
-  X509_STORE_CTX_set_time(context.get(), 0, static_cast<std::time_t>(now_seconds));
-  if (X509_verify_cert(context.get()) != 1) {
-    ERR_clear_error();
-    const int error = X509_STORE_CTX_get_error(context.get());
-    Error refused = refuse("the certificate does not hold", X509_verify_cert_error_string(error));
-    const bool outdated = error == X509_V_ERR_CERT_HAS_EXPIRED || error == X509_V_ERR_CERT_NOT_YET_VALID;
-    if (outdated) refused.kind = ErrorKind::kRefused;
-    return refused;
-  }
+  const auto holds = verify(
+      {.authority = authority.get(), .certificate = own.get(), .now_seconds = now_seconds, .ended = ended});
+  if (!holds.ok()) return holds.error();
   return CredentialNames{.authority = common_name(authority.get()), .own = common_name(own.get())};
+}
+
+Result<std::string> check_key_proof(const KeyProof& proof, double now_seconds) {
+  const Certificate authority = read_certificate(proof.authority);
+  const Certificate shown = read_certificate(proof.certificate);
+  const Request request = read_request(proof.request);
+  if (authority == nullptr) return failure("cannot read the certificate authority");
+  if (shown == nullptr) return failure("cannot read the certificate", ErrorKind::kBadData);
+  if (request == nullptr) return failure("cannot use the certificate request", ErrorKind::kBadData);
+  const auto holds = verify({.authority = authority.get(),
+                             .certificate = shown.get(),
+                             .now_seconds = now_seconds,
+                             .ended = Ended::kAccepted});
+  if (!holds.ok()) {
+    Error error = holds.error();
+    if (error.kind == ErrorKind::kBadData) error.kind = ErrorKind::kRefused;  // it can be read
+    return error;
+  }
+  // The certificate's key, and not the one that the request names, must have made the signature.
+  EVP_PKEY* const key = X509_get0_pubkey(shown.get());
+  const bool proven = key != nullptr && X509_REQ_verify(request.get(), key) == 1 &&
+                      EVP_PKEY_eq(key, X509_REQ_get0_pubkey(request.get())) == 1;
+  if (proven) return common_name(shown.get());
+  ERR_clear_error();
+  return Error{.kind = ErrorKind::kRefused,
+               .what = "the certificate request is not signed by the key of the certificate",
+               .expected = "a request by the node itself"};
 }
 
 Result<std::string> random_secret(std::size_t bytes) {

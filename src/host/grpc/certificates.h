@@ -58,6 +58,9 @@ struct CertificateTime {
 [[nodiscard]] Result<std::string> sign_request(const KeyAndCertificate& authority, const std::string& request,
                                                const std::string& name, const Validity& validity);
 
+// Whether a node's certificate may have ended. It must have begun, and the authority must hold, in any case.
+enum class Ended : std::uint8_t { kRefused, kAccepted };
+
 // The common names in credentials. check_credentials() requires that the certificate is for the key and
 // signed by the authority, and that both are valid at `now_seconds`. kRefused where one of them is not valid
 // then, else kBadData that says what does not fit.
@@ -66,7 +69,18 @@ struct CredentialNames {
   std::string own;
 };
 [[nodiscard]] Result<CredentialNames> check_credentials(const NetworkCredentials& credentials,
-                                                        double now_seconds);
+                                                        double now_seconds, Ended ended = Ended::kRefused);
+
+// A proof without a handshake: a request that the key of a certificate has signed. A process that repeats a
+// request has no key by it. So a proof may give a new certificate for that key, and nothing else.
+struct KeyProof {
+  std::string authority;
+  std::string certificate;  // that the authority has signed; it may have ended
+  std::string request;
+};
+// The common name in the certificate. kRefused where the certificate or the authority is not valid at
+// `now_seconds`, or the request is of another key. kBadData for what cannot be read.
+[[nodiscard]] Result<std::string> check_key_proof(const KeyProof& proof, double now_seconds);
 
 // `bytes` bytes that nobody can guess.
 [[nodiscard]] Result<std::string> random_secret(std::size_t bytes);

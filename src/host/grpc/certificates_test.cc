@@ -97,6 +97,56 @@ TEST(Certificates, AnotherForTheSameKey) {
   EXPECT_EQ(request_for("garbage").error().kind, ErrorKind::kBadData);
 }
 
+// Claim: the end of a node's own certificate is forgiven where the caller says so. The authority's is not,
+// nor a certificate that has not begun, nor one of another authority.
+TEST(Certificates, EndedCredentials) {
+  constexpr double kDay = 86400;
+  const double now = kValid.now_seconds;
+  const auto authority = make_authority("run-1", {.now_seconds = now, .days = 100});
+  const auto own = make_request();
+  const NetworkCredentials good{.authority = authority->certificate,
+                                .certificate = *sign_request(*authority, own->request, "node-7", kValid),
+                                .key = own->key};
+  for (const double days : {0.0, 31.0, 99.0}) {
+    const auto names = check_credentials(good, now + days * kDay, Ended::kAccepted);
+    ASSERT_TRUE(names.ok()) << days << names.error().message();
+    EXPECT_EQ(names->own, "node-7");
+  }
+  for (const double days : {-2.0, 101.0}) {
+    const auto refused = check_credentials(good, now + days * kDay, Ended::kAccepted);
+    ASSERT_FALSE(refused.ok()) << days;
+    EXPECT_EQ(refused.error().kind, ErrorKind::kRefused);
+  }
+  NetworkCredentials other = good;
+  other.authority = make_authority("run-1", {.now_seconds = now, .days = 100})->certificate;
+  EXPECT_EQ(check_credentials(other, now + 31 * kDay, Ended::kAccepted).error().kind, ErrorKind::kBadData);
+  const NetworkCredentials itself{
+      .authority = authority->certificate, .certificate = authority->certificate, .key = authority->key};
+  EXPECT_TRUE(check_credentials(itself, now, Ended::kAccepted).ok());
+  EXPECT_FALSE(check_credentials(itself, now + 101 * kDay, Ended::kAccepted).ok());
+}
+
+// Claim: a text that says that it is encrypted is refused at once. Nobody is asked for a password.
+TEST(Certificates, EncryptedTexts) {
+  const auto authority = make_authority("run-1", kValid);
+  const auto own = make_request();
+  const std::string certificate = *sign_request(*authority, own->request, "node-7", kValid);
+  const auto encrypted = [](std::string text) {
+    return text.insert(text.find('\n') + 1,
+                       "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC," + std::string(32, 'A') + "\n\n");
+  };
+  EXPECT_EQ(time_of(encrypted(certificate)).error().kind, ErrorKind::kBadData);
+  EXPECT_EQ(sign_request(*authority, encrypted(own->request), "node-7", kValid).error().kind,
+            ErrorKind::kBadData);
+  const auto proof = [&](const std::string& shown, const std::string& request) {
+    return check_key_proof({.authority = authority->certificate, .certificate = shown, .request = request},
+                           kValid.now_seconds);
+  };
+  EXPECT_TRUE(proof(certificate, own->request).ok());
+  EXPECT_EQ(proof(encrypted(certificate), own->request).error().kind, ErrorKind::kBadData);
+  EXPECT_EQ(proof(certificate, encrypted(own->request)).error().kind, ErrorKind::kBadData);
+}
+
 // Secrets have the size asked for and differ.
 TEST(Certificates, Secrets) {
   EXPECT_EQ(random_secret(32)->size(), 32U);

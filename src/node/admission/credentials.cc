@@ -7,7 +7,6 @@
 #include "base/check.h"
 #include "base/node_name.h"
 #include "cluster/admission/enrolment.h"
-#include "cluster/admission/token_book.h"
 #include "cluster/control/view.h"
 #include "host/api/files.h"
 
@@ -42,9 +41,21 @@ Error with_where(Error error, const std::string& directory) {
   error.where = credentials_directory(directory);
   error.fix =
       error.kind == ErrorKind::kRefused
-          ? "look at this machine's clock; if it is right, remove the files and join anew with a token"
+          ? "look at this machine's clock; if it is right, 'gossamer join' of a node renews its certificate"
           : "restore the files, or remove them and join the run anew with a token";
   return error;
+}
+
+Result<host::NetworkCredentials> load_credentials(host::Disk& disk, const std::string& directory) {
+  host::NetworkCredentials credentials;
+  for (const auto& [file, text] :
+       {std::pair(kKey, &credentials.key), std::pair(kAuthority, &credentials.authority),
+        std::pair(kCertificate, &credentials.certificate)}) {
+    auto read = host::read_text(disk, path_of(directory, file), kMaxFile);
+    if (!read.ok()) return read.error();
+    *text = *std::move(read);
+  }
+  return credentials;
 }
 
 // Another certificate for the key of the credentials, under the same name.
@@ -67,8 +78,9 @@ Result<bool> has_membership(host::Disk& disk, const std::string& directory) {
   return disk.exists(path_of(directory, kCertificate));
 }
 
-Result<Membership> membership_of(host::NetworkCredentials credentials, double now_seconds) {
-  auto names = host::check_credentials(credentials, now_seconds);
+Result<Membership> membership_of(host::NetworkCredentials credentials, double now_seconds,
+                                 host::Ended ended) {
+  auto names = host::check_credentials(credentials, now_seconds, ended);
   if (!names.ok()) return names.error();
   const auto node = node_of(names->own);
   if (!node.ok()) return node.error();
@@ -88,14 +100,9 @@ Result<void> keep_membership(host::Disk& disk, const std::string& directory, con
 }
 
 Result<Membership> load_membership(host::Disk& disk, const std::string& directory, double now_seconds) {
-  host::NetworkCredentials credentials;
-  for (const auto& [file, text] :
-       {std::pair(kKey, &credentials.key), std::pair(kAuthority, &credentials.authority),
-        std::pair(kCertificate, &credentials.certificate)}) {
-    auto read = host::read_text(disk, path_of(directory, file), kMaxFile);
-    if (!read.ok()) return read.error();
-    *text = *std::move(read);
-  }
+  auto read = load_credentials(disk, directory);
+  if (!read.ok()) return read.error();
+  const host::NetworkCredentials credentials = *std::move(read);
   auto membership = membership_of(credentials, now_seconds);
   if (!membership.ok() && membership.error().kind == ErrorKind::kRefused) {
     const auto key = host::read_text(disk, path_of(directory, kAuthorityKey), kMaxFile);
@@ -111,16 +118,14 @@ Result<Membership> load_membership(host::Disk& disk, const std::string& director
   return membership;
 }
 
-std::optional<Error> membership_over(host::Disk& disk, const std::string& directory, double now_seconds) {
-  const auto certificate = host::read_text(disk, path_of(directory, kCertificate), kMaxFile);
-  const auto time = certificate.ok() ? host::time_of(*certificate) : certificate.error();
-  if (!time.ok() || now_seconds <= time->until) return std::nullopt;
-  return Error{.kind = ErrorKind::kRefused,
-               .where = credentials_directory(directory),
-               .what = "this machine was away for too long: its certificate has ended",
-               .got = "one that held until " + cluster::utc_text(static_cast<std::int64_t>(time->until)),
-               .expected = "one that holds; a node renews it while it is in the run",
-               .fix = "join again with a token: on the coordinator's machine: gossamer token create DIR"};
+std::optional<Membership> ended_membership(host::Disk& disk, const std::string& directory,
+                                           double now_seconds) {
+  auto credentials = load_credentials(disk, directory);
+  if (!credentials.ok()) return std::nullopt;
+  const auto time = host::time_of(credentials->certificate);
+  if (!time.ok() || now_seconds < time->until) return std::nullopt;
+  auto membership = membership_of(*std::move(credentials), now_seconds, host::Ended::kAccepted);
+  return membership.ok() ? std::optional(*std::move(membership)) : std::nullopt;
 }
 
 Result<std::string> load_authority(host::Disk& disk, const std::string& directory) {

@@ -68,14 +68,16 @@ inline constexpr std::int64_t kCertificateSeconds = std::int64_t{7} * 24 * 3600;
 [[nodiscard]] Result<Membership> load_membership(host::Disk& disk, const std::string& directory,
                                                  double now_seconds);
 
-// The refusal for a node whose certificate has ended; nothing if it has not, or cannot be read. Such a node
-// was away for too long, and needs a token again.
-[[nodiscard]] std::optional<Error> membership_over(host::Disk& disk, const std::string& directory,
-                                                   double now_seconds);
+// The membership of a node whose certificate has ended, if all else fits; nothing otherwise. Such a node was
+// away for long, and asks for another certificate (returning.h).
+[[nodiscard]] std::optional<Membership> ended_membership(host::Disk& disk, const std::string& directory,
+                                                         double now_seconds);
 // The authority's certificate, whether or not the node's own holds.
 [[nodiscard]] Result<std::string> load_authority(host::Disk& disk, const std::string& directory);
 
-// The node and run that the credentials name, if they fit together and are valid. kBadData without `where`.
-[[nodiscard]] Result<Membership> membership_of(host::NetworkCredentials credentials, double now_seconds);
+// The node and run that the credentials name, if they fit together and are valid. Errors are those of
+// host::check_credentials(), without `where`.
+[[nodiscard]] Result<Membership> membership_of(host::NetworkCredentials credentials, double now_seconds,
+                                               host::Ended ended = host::Ended::kRefused);
 
 }  // namespace gossamer::node

@@ -73,13 +73,13 @@ TEST(Credentials, DamageIsNamed) {
 }
 
 // A coordinator that was away for longer than its certificate held renews it when it loads it, with the same
-// key. A node without the authority's key cannot, and is told that it was away for too long.
-TEST(Credentials, AwayForTooLong) {
+// key. A node without the authority's key cannot, and asks for another by what it has.
+TEST(Credentials, AwayForLong) {
   host::SimDisk disk{{}};
   const auto made = create_run_credentials(disk, "run", "run-1", kValid);
   ASSERT_TRUE(made.ok());
   const double later = kNow + 31 * kDay;
-  EXPECT_FALSE(membership_over(disk, "run", kNow));
+  EXPECT_FALSE(ended_membership(disk, "run", kNow));
   const auto loaded = load_run_credentials(disk, "run", later);
   ASSERT_TRUE(loaded.ok()) << loaded.error().message();
   EXPECT_EQ(loaded->own.node, cluster::kCoordinatorNode);
@@ -93,14 +93,30 @@ TEST(Credentials, AwayForTooLong) {
   const auto node = load_membership(disk, "node", later);
   ASSERT_FALSE(node.ok());
   EXPECT_EQ(node.error().kind, ErrorKind::kRefused);
-  const auto over = membership_over(disk, "node", later);
-  ASSERT_TRUE(over);
-  EXPECT_EQ(over->kind, ErrorKind::kRefused);
-  EXPECT_THAT(over->message(), HasSubstr("away for too long"));
-  EXPECT_THAT(over->message(), HasSubstr("join again with a token"));
-  // A machine whose clock is behind was not away.
-  EXPECT_FALSE(membership_over(disk, "node", kNow - 400 * kDay));
+  EXPECT_THAT(node.error().fix, HasSubstr("clock"));
   EXPECT_EQ(*load_authority(disk, "node"), made->authority.certificate);
+}
+
+// Claim: a membership has ended once its certificate has, and stays usable for a return for as long as the
+// authority holds. One that holds, or has not begun, or does not fit its key, has not ended.
+TEST(Credentials, Ended) {
+  host::SimDisk disk{{}};
+  const auto made = create_run_credentials(disk, "run", "run-1", kValid);
+  ASSERT_TRUE(made.ok() && keep_membership(disk, "node", made->own).ok());
+  for (const double days : {30.0, 31.0, 400.0, 3649.0}) {
+    const auto ended = ended_membership(disk, "node", kNow + days * kDay);
+    ASSERT_TRUE(ended) << days;
+    EXPECT_EQ(ended->node, cluster::kCoordinatorNode);
+    EXPECT_EQ(ended->run, "run-1");
+    EXPECT_EQ(ended->credentials.key, made->own.credentials.key);
+  }
+  for (const double days : {-400.0, -2.0, 0.0, 29.9, 3651.0})
+    EXPECT_FALSE(ended_membership(disk, "node", kNow + days * kDay)) << days;
+  Membership swapped = made->own;
+  swapped.credentials.key = host::make_request()->key;
+  ASSERT_TRUE(keep_membership(disk, "node", swapped).ok());
+  EXPECT_FALSE(ended_membership(disk, "node", kNow + 31 * kDay));
+  EXPECT_FALSE(ended_membership(disk, "nowhere", kNow + 31 * kDay));
 }
 
 // Claim: the authority of a run holds for ten years, and what it renews for a coordinator that was away holds

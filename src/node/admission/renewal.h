@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Renewal: when a certificate is to be renewed (docs/protocols/admission.md, "Renewing"). It is due once half
-// of its time is over. An attempt that fails is repeated until the certificate ends. Nothing is done here: a
-// coordinator signs for itself, and a member asks the coordinator.
+// of its time is over. An attempt that fails is repeated, also after the certificate has ended. Nothing is
+// done here: a coordinator signs for itself, and a member asks the coordinator.
 //
 // Times are seconds since 1970-01-01 UTC, by the machine's own clock. That clock may be set, and a machine
 // may sleep: so the user looks again at least each minute.
@@ -22,6 +22,7 @@ class Renewal {
  public:
   static constexpr double kLongestLook = 60;
   static constexpr double kLongestWait = 3600;  // between two attempts
+  static constexpr double kLongestAtEnd = 10;   // once the certificate has ended
 
   // Never due.
   Renewal() = default;
@@ -35,10 +36,12 @@ class Renewal {
 
   [[nodiscard]] double until() const { return time_.until; }
   [[nodiscard]] bool due(double now) const { return now >= next_; }
+  // A node whose certificate has ended can do nothing before it has another.
+  [[nodiscard]] bool ended(double now) const { return now >= time_.until; }
   // An attempt begins. The next one is due after a 64th of the certificate's time.
   void attempt(double now) {
     const double length = time_.until - time_.signed_at;
-    next_ = now + std::clamp(length / 64, 1.0, kLongestWait);
+    next_ = now + std::clamp(length / 64, 1.0, ended(now) ? kLongestAtEnd : kLongestWait);
   }
   // How long the user need not look.
   [[nodiscard]] Duration look_again_in(double now) const {

@@ -64,8 +64,26 @@ TEST(RenewalTest, OtherTimes) {
   seconds.attempt(kStart + 10);
   EXPECT_EQ(seconds.look_again_in(kStart + 10).seconds(), 1.0);
   EXPECT_TRUE(seconds.due(kStart + 11));
+  EXPECT_FALSE(Renewal("garbage").ended(kStart + 1000 * kOneDay));
   EXPECT_FALSE(Renewal("garbage").due(kStart + 1000 * kOneDay));
   EXPECT_FALSE(Renewal().due(kStart + 1000 * kOneDay));
+}
+
+// Claim: once a certificate has ended, attempts are at most ten seconds apart, and go on for ever. Before its
+// end they may be an hour apart.
+TEST(RenewalTest, AfterTheEnd) {
+  Renewal renewal(certificate(kStart, kWeekSeconds));
+  const double end = renewal.until();
+  EXPECT_FALSE(renewal.ended(end - 1));
+  EXPECT_TRUE(renewal.ended(end));
+  renewal.attempt(end - 7200);
+  EXPECT_FALSE(renewal.due(end - 7200 + 3599));
+  for (const double now : {end, end + kOneDay, end + 400 * kOneDay}) {
+    EXPECT_TRUE(renewal.due(now));
+    renewal.attempt(now);
+    EXPECT_FALSE(renewal.due(now + 9.9));
+    EXPECT_TRUE(renewal.due(now + 10));
+  }
 }
 
 }  // namespace
