@@ -57,7 +57,7 @@ class Hang(unittest.TestCase):
     # without it. Once the engine goes on, its node comes back.
     def test_goes_on_without(self):
         run = fleet.Fleet(self)
-        run.lead("steps=1000000", "members=3")
+        run.lead("steps=1000000", "--first", "3")
         for name in ("a", "b", "c"):
             run.join(name)
         run.wait_for_members(3)
