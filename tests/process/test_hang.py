@@ -8,6 +8,7 @@ import threading
 import unittest
 
 import fleet
+import program
 
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207
 STANDS_STILL = 300  # seconds; three minutes without a step, 30 s to come to rest, and what a slow machine adds
@@ -53,11 +54,14 @@ class Hang(unittest.TestCase):
         before, fleet.DEADLINE = fleet.DEADLINE, STANDS_STILL
         self.addCleanup(setattr, fleet, "DEADLINE", before)
 
-    # Claim: a run whose steps wait for an engine that hangs asks all to rest, says for which member it waits, and goes on
-    # without it. Once the engine goes on, its node comes back.
+    # Claim: a run whose steps wait for an engine that hangs brings all to rest, says for which member it waits, and goes
+    # on without it. Once the engine goes on, its node comes back.
     def test_goes_on_without(self):
         run = fleet.Fleet(self)
-        run.lead("steps=1000000", "--first", "3")
+        program.write_xmlc(run.path("train.txt"), 600, seed=1)
+        run.CONFIG = ("xmc", f"data.train={run.path('train.txt')}", "model.hidden=32", "train.batch=32",
+                      "train.steps=1000000")  # fmt: skip
+        run.lead("--listen", "127.0.0.1:0", "--first", "3")
         for name in ("a", "b", "c"):
             run.join(name)
         run.wait_for_members(3)
@@ -68,7 +72,6 @@ class Hang(unittest.TestCase):
             went_on = run.wait_for("the others go on", lambda status: (status["step"] or 0) > waits["step"] + 20)
             self.assertEqual(len([one for one in went_on["members"] if one["things"] > 0]), 2)
         run.wait_for_members(3)
-        self.assertIn("stands_still", [event["event"] for event in run.events()])
         for name in ("a", "b", "c"):
             self.assertIsNone(run.members[name].process.poll(), f"{name} has ended\n{run.words()}")
 
