@@ -283,8 +283,13 @@ ChaosReport Run::run() {
   bool comes = false;
   bool waited = false;
   while (timeline.now() < end && !invariants.violation()) {
-    const bool before = std::exchange(waits, fleet_.abandoned() || fleet_.waits_for_dead());
+    const bool before = waits;
+    if (fleet_.leader() != nullptr) waits = fleet_.abandoned() || fleet_.waits_for_dead();
     if (waits && !before && ++times <= fleet_.faults_injected()) end = end + Fleet::kPatience;
+    if (before && !waits) {  // sooner than they might have
+      const Duration calm = options_.calm + (waited ? cluster::LifeBudget::kShortLife : Duration{});
+      end = std::min(end, std::max(last_fault_end_, timeline.now()) + calm);
+    }
     if (const Instant late{end.ns - options_.calm.ns / 3}; timeline.now() < late) {
       steps_in_calm_ = steps();
       committed_in_calm_ = invariants.committed_step();

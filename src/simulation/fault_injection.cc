@@ -208,8 +208,10 @@ bool Fleet::waits_for_dead() {
     if (!has_process(record)) since[life] = known == dead_since_.end() ? timeline_.now() : known->second;
   }
   dead_since_ = std::move(since);
-  return std::ranges::any_of(
+  const auto dead = std::ranges::count_if(
       dead_since_, [this](const auto& one) { return timeline_.now() - one.second >= kSurelyFenced; });
+  const bool waits = leader()->phase() == cluster::Coordinator::Phase::kWaiting;
+  return dead >= (waits ? 1 : 2);
 }
 
 }  // namespace gossamer::simulation

@@ -149,8 +149,8 @@ class Fleet final {
   [[nodiscard]] std::optional<std::string> unsettled();
   // No process is left of those that serve and hold something. Others take over within kPatience.
   [[nodiscard]] bool abandoned();
-  // Some members of the view have had no process for longer than a fence takes: the leader cannot know that
-  // they are dead, or the others lack what they hold. They are fenced within kPatience.
+  // Two members of the view have had no process for longer than a fence takes: the leader cannot know that
+  // they are dead. Or one has, and the others lack what it holds. They are fenced within kPatience.
   [[nodiscard]] bool waits_for_dead();
   // A member does not serve yet. If its lives were short, it waits for LifeBudget::kShortLife at most.
   [[nodiscard]] bool somebody_comes() const;

@@ -35,7 +35,8 @@ LeadWatch::LeadWatch(Options options, const Durable& durable)
     : options_(std::move(options)), durable_(durable), alone_for_(CoordinatorProcess::kAloneFor) {}
 
 void LeadWatch::began(Instant now) {
-  began_ = heard_ = back_ = now;
+  began_ = heard_ = now;
+  backs_.clear();
   ends_ = {};
   back_together_.reset();
   lives_.clear();
@@ -50,7 +51,7 @@ void LeadWatch::ended(Instant now) {
 
 void LeadWatch::heard(net::PeerId from, const membership::ToCoordinator& said, Instant now) {
   if (durable_.machine_of(from.incarnation) == options_.machine) return;
-  if (said.has_here() && lives_.try_emplace(from.incarnation, from.node).second) back_ = now;
+  if (said.has_here() && lives_.try_emplace(from.incarnation, from.node).second) backs_.insert(now);
   const auto life = lives_.find(from.incarnation);
   if (life == lives_.end()) return;  // what is said before Here does not count
   hear(life->second, now);
@@ -82,7 +83,7 @@ void LeadWatch::linked(net::PeerId peer, Instant now) {
 
 void LeadWatch::hear(Life& life, Instant now) {
   const bool was_away = life.down && now - life.heard >= kSurelySilent;
-  if (life.down || now - life.heard >= kMaybeDead) back_ = now;
+  if (life.down || now - life.heard >= kMaybeDead) backs_.insert(now);
   if (was_away && silent() >= 2 && 3 * silent() >= lives_.size()) back_together_ = now;
   heard_ = life.heard = now;
   life.down = false;
@@ -170,7 +171,9 @@ std::optional<std::string> LeadWatch::contradicted(NodeId node, Instant last, In
   if (hear > quiet) return fmt::format("though {} others hear it, and it is quiet for {}", hear, quiet);
   const std::size_t all = lives_.size() + 1;
   const bool together = silent >= 2 && 3 * silent >= all && silent < all;
-  if (!together || quiet > hear || back_ > last) return std::nullopt;
+  const auto back = backs_.upper_bound(last);
+  const bool others_had_time = back != backs_.end() && now - *back >= Doubts::kComeBack;
+  if (!together || quiet > hear || others_had_time) return std::nullopt;
   if (now - last >= Doubts::kAbandoned && !hears_holder(now)) return std::nullopt;
   return fmt::format("with {} of {}, and the others have not said that it is quiet", silent, all);
 }

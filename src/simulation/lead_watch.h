@@ -49,6 +49,8 @@ class LeadWatch {
   // The leader hears a member, or a control connection of its comes up or breaks.
   void heard(net::PeerId from, const membership::ToCoordinator& said, Instant now);
   void linked(net::PeerId peer, Instant now);
+  // A node begins a life.
+  void begun(Instant now) { backs_.insert(now); }
   void broken(net::PeerId peer);
 
   // The leader has fenced the peer. Returns what speaks against that.
@@ -90,9 +92,9 @@ class LeadWatch {
   const Durable& durable_;
   std::optional<Instant> began_;
   Instant resumed_;
-  Instant ends_;   // the last time at which the run was ending
-  Instant heard_;  // anybody, in this lead
-  Instant back_;   // the last time at which a life came, or was heard after a silence
+  Instant ends_;             // the last time at which the run was ending
+  Instant heard_;            // anybody, in this lead
+  std::set<Instant> backs_;  // when a life came, or was heard after a silence
   // When one came back that had been silent together with others.
   std::optional<Instant> back_together_;
   Duration alone_for_;  // a lead in which nobody is heard lasts at most so long

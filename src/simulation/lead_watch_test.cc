@@ -218,12 +218,19 @@ TEST_F(LeadWatchTest, ManyTogetherNeedAWord) {
   EXPECT_FALSE(may_fence(2, 300));
   broken({2, 3});
   for (double then = 2; then <= 300; ++then) said(4, {}, then);
-  watch_.linked(life(5), at(300));
-  EXPECT_TRUE(may_fence(2, 300)) << "5 was silent, too";
+  watch_.linked(life(5), at(290));
+  EXPECT_TRUE(may_fence(2, 300)) << "5 was silent, too, and is back for 10 s";
+  broken({2, 3});
+  for (double then = 2; then <= 300; ++then) said(4, {}, then);
+  watch_.linked(life(5), at(290.1));
+  EXPECT_FALSE(may_fence(2, 300));
   broken({2, 3});
   record(6, membership::SERVING);
   here(6, 1.1);
-  EXPECT_TRUE(may_fence(2, 1.3));
+  EXPECT_FALSE(may_fence(2, 11));
+  broken({2, 3});
+  here(6, 1.1);
+  EXPECT_TRUE(may_fence(2, 11.1));
 }
 
 // Claim: after two minutes many may be fenced without a word, if nobody that holds something is heard.

@@ -77,6 +77,7 @@ void SimCoordinator::go_on() {
   tell_lead();
   if (coordinator != nullptr) {
     for (const cluster::RunEvent& event : coordinator->take_events()) {
+      if (event.kind == "begun") lead_watch_.begun(now());
       if (event.kind == "lost") judge_loss(event);
       if (!trace_) continue;
       trace_(machine(),

@@ -312,7 +312,7 @@ void Coordinator::beat(LedMember& member, const membership::Beat& said, Instant 
       fence_all(missing, "it did not come, and nobody reaches it", now);
   }
   accuse(peer.node, said, now);
-  if (phase() == Phase::kSettled && (!unreachable.empty() || watch_.quarrel_is_ripe()))
+  if (phase() == Phase::kSettled && (!unreachable.empty() || watch_.quarrel_is_ripe(now)))
     fence_all(watch_.unreachable(now), kUnreachable, now);
   LedMember* const still = find(peer);
   if (still == nullptr || !applied(*still, said.progress(), now)) return;
@@ -351,13 +351,13 @@ void Coordinator::accuse(NodeId by, const membership::Beat& said, Instant now) {
     const net::PeerId peer{NodeId(broke.node()), Incarnation(broke.incarnation())};
     if (peer.node == by || find(peer) == nullptr) continue;
     const std::string rule = printable(broke.rule().substr(0, Accusations::kMostRuleBytes));
-    if (!watch_.accuses(by, peer.node, rule)) continue;
-    outbox_.note("accused", peer, fmt::format("{} says: {}", certificate_name(by), rule));
+    const bool is_new = watch_.accuses(by, peer.node, rule);
+    const bool lost = std::ranges::find(said.lost(), broke.node()) != said.lost().end();
+    if (lost && Epoch(said.epoch()) == run_.view.epoch())
+      watch_.loses(by, peer.node, broke.times(), run_.view.epoch(), now);
+    if (is_new) outbox_.note("accused", peer, fmt::format("{} says: {}", certificate_name(by), rule));
   }
   if (said.broke().empty()) return;
-  for (const std::uint64_t lost : said.lost()) {
-    if (Epoch(said.epoch()) == run_.view.epoch()) watch_.loses(by, NodeId(lost), run_.view.epoch(), now);
-  }
   if (const auto verdict = watch_.guilty()) {
     reach(ControlProbe::kGuilty);
     fence(verdict->node, fmt::format("it broke a rule, as others say: {}", verdict->rule), now);

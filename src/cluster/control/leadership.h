@@ -107,6 +107,7 @@ struct LedMember {
   bool here = false;                        // said Here to this coordinator
   std::optional<FailureDetector> detector;  // once it was heard
   bool down = false;                        // its connection has closed, and it was not heard since
+  bool hung_up = false;                     // it closed while it was still heard
   std::optional<Instant> died;              // since then it seems dead
   Instant deadline;                         // until then it must have said Here
   Instant last_sign;                        // of life; before it came: when it was expected

@@ -103,11 +103,12 @@ void Member::say_beat(Instant now) {
   const MemberLinks::Word word = peers_.on_doubted(now);
   for (const NodeId node : word.hears) beat.add_hears(node.value);
   for (const NodeId node : word.quiet) beat.add_quiet(node.value);
-  for (const auto& [peer, rule] : broke_) {
+  for (const auto& [peer, broken] : broke_) {
     membership::Broke& broke = *beat.add_broke();
     broke.set_node(peer.node.value);
     broke.set_incarnation(peer.incarnation.value);
-    broke.set_rule(rule);
+    broke.set_rule(broken.rule);
+    broke.set_times(broken.times);
   }
   say(std::move(said), now);
 }
@@ -146,7 +147,8 @@ void Member::blame(net::PeerId peer, const Error& error, Instant now) {
   if (ended_ || gone || peer.node == kCoordinatorNode || peer.node == options_.self.node) return;
   reach(ControlProbe::kBlamed);
   if (broke_.size() < Accusations::kMostOfOne)
-    broke_.try_emplace(peer, error.message().substr(0, Accusations::kMostRuleBytes));
+    broke_.try_emplace(peer, Broken{.rule = error.message().substr(0, Accusations::kMostRuleBytes)});
+  if (const auto broken = broke_.find(peer); broken != broke_.end()) ++broken->second.times;
   if (peers_.cut(peer, now)) events_.push_back(PeerLost{peer});
   if (coordinator_.linked()) say_beat(now);
 }

@@ -220,7 +220,11 @@ class Member {
   std::map<TrackId, StepNumber> reported_;
   PaceMeter meter_;
   std::optional<membership::StepFigures> figures_;
-  std::map<net::PeerId, std::string> broke_;  // peers that broke a rule, and which
+  struct Broken {
+    std::string rule;  // the first
+    std::uint64_t times = 0;
+  };
+  std::map<net::PeerId, Broken> broke_;  // peers that broke a rule
 };
 
 }  // namespace gossamer::cluster

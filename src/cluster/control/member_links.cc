@@ -214,10 +214,22 @@ std::set<NodeId> MemberLinks::without_bulk(Instant now) const {
   return nodes;
 }
 
+// A member that died soon after it began may never have had a link, though one of the two could open it.
+bool MemberLinks::should_have_met(NodeId node, Instant now) const {
+  const auto record = view_.members().find(node);
+  const auto down = down_since_.find(node);
+  return record != view_.members().end() && down != down_since_.end() && now - down->second >= kQuietAfter &&
+         (reaches(own_, record->second) || reaches(record->second, own_));
+}
+
 MemberLinks::Word MemberLinks::on_doubted(Instant now) const {
   Word word;
   for (const NodeId node : doubted_) {
-    if (!met_.contains(node) || by_relay_.contains(node)) continue;
+    if (by_relay_.contains(node)) continue;
+    if (!met_.contains(node)) {
+      if (should_have_met(node, now)) word.quiet.push_back(node);
+      continue;
+    }
     const net::LinkStatistics link = links_.statistics(node);
     if (link.relayed_by) continue;
     const bool hears = link.up && link.last_heard && now - *link.last_heard < kQuietAfter;

@@ -133,6 +133,7 @@ class MemberLinks {
   [[nodiscard]] Instant left_behind(NodeId node, const Way& bulk, Instant now) const;
   void watch_bulk(Instant now);
   [[nodiscard]] bool is_up(NodeId node) const;
+  [[nodiscard]] bool should_have_met(NodeId node, Instant now) const;
   void refuse_fenced(Instant now);
   void watch_peers(Instant now);
   [[nodiscard]] Instant last_sign(NodeId node, Instant now) const;

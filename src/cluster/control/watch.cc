@@ -12,6 +12,13 @@
 #include "cluster/control/run_placement.h"
 
 namespace gossamer::cluster {
+namespace {
+
+Doubts::Silence silence_of(const LedMember& member) {
+  return member.hung_up ? Doubts::Silence::kHungUp : Doubts::Silence::kWithoutAWord;
+}
+
+}  // namespace
 
 Watch::Watch(const Leadership& leadership, net::Links& links, Instant now)
     : options_(leadership.options),
@@ -70,10 +77,10 @@ void Watch::heard(LedMember& member, Instant now) {
     // after another.
     cut_off_ = false;
     disputes_.all_anew();
-    doubts_.came_back(NodeId(member.record.node()), now - member.last_sign, now);
+    doubts_.came_back(NodeId(member.record.node()), now - member.last_sign, silence_of(member), now);
   }
   member.last_sign = now;
-  member.down = false;
+  member.down = member.hung_up = false;
   member.died.reset();
   if (member.detector) {
     member.detector->heard(now);
@@ -85,7 +92,7 @@ void Watch::heard(LedMember& member, Instant now) {
 
 void Watch::begins_again(const LedMember& member, Instant now) {
   if (member.spared != LedMember::Spared::kWithOthers && member.spared != LedMember::Spared::kNeeded) return;
-  doubts_.came_back(NodeId(member.record.node()), now - member.last_sign, now);
+  doubts_.came_back(NodeId(member.record.node()), now - member.last_sign, silence_of(member), now);
   wake_spared(now);
 }
 
@@ -98,6 +105,7 @@ void Watch::wake_spared(Instant now) {
 void Watch::closed(LedMember& member, Instant now) {
   const auto round_trip = links_.statistics(NodeId(member.record.node())).round_trip;
   member.down = true;
+  member.hung_up = member.hung_up || now - member.last_sign < kHangsUpWithin;
   member.detector->closed(now, FailureDetector::confirm_after(round_trip, options_.beat_every));
   ask_at_ = now;
 }
@@ -130,7 +138,8 @@ Doubts::Fleet Watch::fleet(Instant now) const {
                    .serves = !joins,
                    .holds = holders.empty() || holders.contains(node),
                    .heard = is_heard(member, now),
-                   .last_sign = member.last_sign};
+                   .last_sign = member.last_sign,
+                   .silence = silence_of(member)};
   }
   return fleet;
 }
@@ -195,10 +204,19 @@ std::vector<NodeId> Watch::unreachable(Instant now) {
   return losers;
 }
 
-void Watch::loses(NodeId by, NodeId of, Epoch epoch, Instant now) {
+void Watch::loses(NodeId by, NodeId of, std::uint64_t times, Epoch epoch, Instant now) {
+  const auto& serving = run_.view.members();
+  if (options_.view_change != ViewChange::kFrozen || !serving.contains(by) || !serving.contains(of)) return;
   if (!accusations_.stands(by, of) || !options_.guarded(Defect::kEndlessQuarrel)) return;
   reach(ControlProbe::kQuarrel);
-  disputes_.quarrels(by, of, epoch, now);
+  disputes_.quarrels(by, of, times, epoch, now);
+}
+
+bool Watch::quarrel_is_ripe(Instant now) const {
+  return disputes_.quarrel_is_ripe([&](NodeId node) {
+    const auto member = run_.members.find(node);
+    return member != run_.members.end() && is_heard(member->second, now);
+  });
 }
 
 std::optional<Accusations::Verdict> Watch::guilty() const {

@@ -8,6 +8,7 @@
 
 #include <gossamer/membership.pb.h>
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -49,6 +50,7 @@ class Watch {
   static constexpr Duration kAnswersWithin{500'000'000};    // a question, and the next beats
   static constexpr Duration kLongestStep{600'000'000'000};  // nobody waits longer for three steps
   static constexpr Duration kLookAgain{1'000'000'000};      // at silent members that the run cannot lose
+  static constexpr Duration kHangsUpWithin{1'000'000'000};  // a cut network closes nothing for longer
   // Why members are lost.
   static constexpr std::string_view kSilent = "it is silent";
   static constexpr std::string_view kNotInTime = "it did not come in time";
@@ -80,11 +82,11 @@ class Watch {
   void says(NodeId by, const Word& word, Instant now);
   // `by` says that `of` has broken a rule. True: it says so for the first time.
   bool accuses(NodeId by, NodeId of, const std::string& rule) { return accusations_.says(by, of, rule); }
-  // `by` has lost its link with `of` in the view of this epoch. That counts where it says that `of` has
-  // broken a rule.
-  void loses(NodeId by, NodeId of, Epoch epoch, Instant now);
-  // Whether two break off their links again and again, so that one of them is unreachable().
-  [[nodiscard]] bool quarrel_is_ripe() const { return disputes_.quarrel_is_ripe(); }
+  // `by` has lost its link with `of` in the view of this epoch, and says that `of` has broken rules so many
+  // times. It counts between members that rest when the view changes.
+  void loses(NodeId by, NodeId of, std::uint64_t times, Epoch epoch, Instant now);
+  // Whether two that are heard break off their links again and again, so that one of them is unreachable().
+  [[nodiscard]] bool quarrel_is_ripe(Instant now) const;
   // A member that has to go for a rule that it has broken, if there is one.
   [[nodiscard]] std::optional<Accusations::Verdict> guilty() const;
   // Members that did not come after a takeover, and that nobody reaches.

@@ -133,14 +133,14 @@ TEST_F(WatchTest, EachHasItsPatience) {
                               std::pair{20'000, NodeId(12)}}));
 }
 
-// Claim: where two of five are silent together, the others are asked about them. The two are due as soon as
-// more than half of those that know say that it is quiet for them, too.
+// Claim: where two of six are silent together, the others are asked about them. One is due as soon as two
+// more of those that know say that it is quiet for them, too, than hear it.
 TEST_F(WatchTest, TheSilentTogetherNeedAWitness) {
-  for (std::uint64_t node = 10; node < 15; ++node) living(node);
+  for (std::uint64_t node = 10; node < 16; ++node) living(node);
   const auto run_until = [&](int& ms, int end) {
     for (; ms < end; ms += 10) {
       const Instant now = Instant{} + from_milliseconds(ms);
-      for (std::uint64_t node = 12; node < 15 && ms % 50 == 0; ++node) {
+      for (std::uint64_t node = 12; node < 16 && ms % 50 == 0; ++node) {
         LedMember& member = around_.run.members.at(NodeId(node));
         watch_.heard(member, now);
         watch_.schedule(member);
@@ -152,11 +152,12 @@ TEST_F(WatchTest, TheSilentTogetherNeedAWitness) {
   int ms = 0;
   EXPECT_TRUE(run_until(ms, 1000).empty());
   EXPECT_EQ(around_.events(), std::vector<std::string>{"doubt"});
-  EXPECT_EQ(around_.said(membership::ToMember::kDoubt), 3);
+  EXPECT_EQ(around_.said(membership::ToMember::kDoubt), 4);
   watch_.says(NodeId(12), {.hears = {NodeId(10), NodeId(11)}}, at(1));
+  watch_.says(NodeId(13), {.quiet = {NodeId(10), NodeId(11)}}, at(1));
+  watch_.says(NodeId(14), {.quiet = {NodeId(10), NodeId(11)}}, at(1));
   EXPECT_TRUE(run_until(ms, 30'000).empty());
-  watch_.says(NodeId(13), {.quiet = {NodeId(10), NodeId(11)}}, at(30));
-  watch_.says(NodeId(14), {.quiet = {NodeId(10)}}, at(30));
+  watch_.says(NodeId(15), {.quiet = {NodeId(10)}}, at(30));
   EXPECT_EQ(run_until(ms, 31'000), std::vector{NodeId(10)});
   EXPECT_EQ(ms, 30'000);
 }

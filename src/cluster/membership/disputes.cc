@@ -24,15 +24,19 @@ std::optional<Instant> Disputes::since(NodeId by, NodeId of) const {
   return place == said->second.end() ? std::nullopt : std::optional(place->second);
 }
 
-void Disputes::quarrels(NodeId by, NodeId of, Epoch epoch, Instant now) {
+void Disputes::quarrels(NodeId by, NodeId of, std::uint64_t times, Epoch epoch, Instant now) {
   Quarrel& quarrel = quarrels_[{by, of}];
-  if (now - quarrel.last > kQuarrelForgotten) quarrel = {};
-  if (quarrel.epochs > 0 && quarrel.epoch == epoch) return;
-  quarrel = {.epoch = epoch, .epochs = quarrel.epochs + 1, .last = now};
+  if (now - quarrel.last > kQuarrelForgotten) quarrel.epochs = 0;
+  const bool is_new = times > quarrel.times && (quarrel.epochs == 0 || quarrel.epoch != epoch);
+  quarrel.times = std::max(quarrel.times, times);
+  if (!is_new) return;
+  quarrel = {.epoch = epoch, .epochs = quarrel.epochs + 1, .times = times, .last = now};
 }
 
-bool Disputes::quarrel_is_ripe() const {
-  return std::ranges::any_of(quarrels_, [](const auto& one) { return one.second.is_ripe(); });
+bool Disputes::quarrel_is_ripe(const std::function<bool(NodeId)>& heard) const {
+  return std::ranges::any_of(quarrels_, [&](const auto& one) {
+    return one.second.is_ripe() && heard(one.first.first) && heard(one.first.second);
+  });
 }
 
 bool Disputes::accuses(NodeId by, NodeId of) const {
@@ -67,8 +71,9 @@ std::map<NodeId, Disputes::Weight> Disputes::weights(const std::map<NodeId, Inca
     Weight& weight = weights[node];
     weight.life = heard.at(node);
     if (const auto costs = costs_.find(node); costs != costs_.end()) {
+      const std::set<NodeId> now_with = side.others;
       for (const Cost& cost : costs->second) {
-        if (cost.when > *side.ripe) continue;
+        if (cost.when > *side.ripe || !counts(cost, now_with)) continue;
         side.others.insert(cost.node);
         ++weight.lives;
         if (cost.by_word) ++weight.by_word;
@@ -86,21 +91,47 @@ std::optional<NodeId> Disputes::settle(const std::map<NodeId, Incarnation>& hear
   const auto lighter = [](const auto& a, const auto& b) { return a.second < b.second; };
   const NodeId loser = std::max_element(weighed.begin(), weighed.end(), lighter)->first;
   if (memory_ == Memory::kKept) remember(loser, weighed, now);
+  // What it had said together with others is now the word of these alone.
+  for (auto& [node, costs] : costs_) {
+    for (Cost& cost : costs) cost.with.erase(loser);
+  }
   gone(loser);
   return loser;
 }
 
+bool Disputes::counts(const Cost& cost, const std::set<NodeId>& partners) const {
+  const auto again = [&](NodeId one) {
+    return std::ranges::any_of(partners, [&](NodeId partner) { return accuses(one, partner); });
+  };
+  return cost.with.empty() || std::ranges::any_of(cost.with, again);
+}
+
+Disputes::Weight Disputes::towards(NodeId other, NodeId loser, Weight weight) const {
+  const auto costs = costs_.find(loser);
+  if (costs == costs_.end()) return weight;
+  for (const Cost& cost : costs->second) {
+    if (cost.node != other) continue;
+    if (weight.lives > 0) --weight.lives;
+    if (cost.by_word && weight.by_word > 0) --weight.by_word;
+  }
+  return weight;
+}
+
 void Disputes::remember(NodeId loser, const std::map<NodeId, Weight>& weights, Instant now) {
-  const Weight& own = weights.at(loser);
+  std::set<NodeId> accusers = partners(loser);
+  std::erase_if(accusers, [&](NodeId one) { return !accuses(one, loser); });
   for (const NodeId other : partners(loser)) {
-    if (accuses(other, loser)) {
-      costs_[other].push_back({.node = loser, .when = now, .by_word = true});
-      continue;
-    }
     const auto weight = weights.find(other);
-    const bool only_older = weight != weights.end() && weight->second.others == own.others &&
-                            weight->second.by_word == own.by_word && weight->second.lives == own.lives;
-    if (only_older) costs_[other].push_back({.node = loser, .when = now, .by_word = false});
+    const bool by_word = accusers.contains(other);
+    const bool alone = weight != weights.end() &&
+                       towards(other, loser, weights.at(loser)).equals_but_for_age(weight->second);
+    std::set<NodeId> with = accusers;
+    with.erase(other);
+    if (alone) {
+      costs_[other].push_back({.node = loser, .when = now, .by_word = by_word, .with = {}});
+    } else if (by_word && !with.empty()) {
+      costs_[other].push_back({.node = loser, .when = now, .by_word = true, .with = std::move(with)});
+    }
   }
 }
 

@@ -9,10 +9,9 @@
 // 3. lives that its disputes have cost,
 // 4. youth: the younger goes.
 //
-// The cost of a dispute is remembered for a member that stays, if
-// - the dispute was its word,
-// - or nothing spoke for it but that it is older. The cost counts in its next disputes. So a member that has
-//   one after another fenced, by its word or by its silence, is itself the one to go at the second.
+// The cost of a dispute is remembered for a member that stays, if nothing spoke for it but that it is older,
+// or what its node's earlier lives had cost the other. The cost counts in its next disputes. So a member that
+// has one after another fenced, by its word or by its silence, is itself the one to go at the second.
 //
 // A dispute is between two members, and lasts while either says that it does not reach the other. It ripens:
 // only words that stood for long enough, while no step was taken, cost a life. Where members take steps
@@ -30,6 +29,8 @@
 
 #include <compare>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -52,15 +53,16 @@ class Disputes {
 
   // Replaces the word of `by`: all nodes that it does not reach now. Others that it named before are settled.
   void says(NodeId by, const std::set<NodeId>& unreachable, Instant now);
-  // `by` says that `of` has broken a rule towards it, and that their link has ended in the view of this
-  // epoch.
-  void quarrels(NodeId by, NodeId of, Epoch epoch, Instant now);
+  // `by` says that `of` has broken rules towards it so many times in all, and that their link has ended in
+  // the view of this epoch. It counts once for a view, and only if the number has risen.
+  void quarrels(NodeId by, NodeId of, std::uint64_t times, Epoch epoch, Instant now);
   // Since when `by` has said that it does not reach `of`.
   [[nodiscard]] std::optional<Instant> since(NodeId by, NodeId of) const;
 
   // Whether there is no dispute.
-  [[nodiscard]] bool none() const { return said_.empty() && !quarrel_is_ripe(); }
-  [[nodiscard]] bool quarrel_is_ripe() const;
+  [[nodiscard]] bool none() const { return said_.empty() && quarrels_.empty(); }
+  // Whether two that are both heard have one.
+  [[nodiscard]] bool quarrel_is_ripe(const std::function<bool(NodeId)>& heard) const;
   // The member of `heard` that has to go, if a dispute between two of them is ripe. It is then gone(). Only
   // the words of members in `heard` count. `ripe`: after so long, at least kRipe.
   [[nodiscard]] std::optional<NodeId> settle(const std::map<NodeId, Incarnation>& heard, Duration ripe,
@@ -75,13 +77,15 @@ class Disputes {
   struct Quarrel {
     Epoch epoch;  // the last that it spoilt
     int epochs = 0;
+    std::uint64_t times = 0;  // rules were broken
     Instant last;
     [[nodiscard]] bool is_ripe() const { return epochs >= kQuarrels; }
   };
   struct Cost {
     NodeId node;
     Instant when;
-    bool by_word = false;  // the member that remembers said so itself
+    bool by_word = false;        // the member that remembers said so itself
+    std::set<NodeId> with = {};  // others that said so, too; it counts where one of them does again
   };
   // What speaks against a member, compared in this order.
   struct Weight {
@@ -90,6 +94,10 @@ class Disputes {
     std::size_t lives = 0;  // perhaps lives of the same node
     Incarnation life;
     auto operator<=>(const Weight&) const = default;
+    // Whether youth alone makes this one heavier.
+    [[nodiscard]] bool equals_but_for_age(const Weight& other) const {
+      return others == other.others && by_word == other.by_word && lives == other.lives;
+    }
   };
 
   [[nodiscard]] std::map<NodeId, Weight> weights(const std::map<NodeId, Incarnation>& heard, Duration ripe,
@@ -98,6 +106,10 @@ class Disputes {
   [[nodiscard]] bool accuses(NodeId by, NodeId of) const;
   // Those with which the node has a dispute, by its own word or theirs.
   [[nodiscard]] std::set<NodeId> partners(NodeId node) const;
+  // Whether a cost counts in a dispute with these partners.
+  [[nodiscard]] bool counts(const Cost& cost, const std::set<NodeId>& partners) const;
+  // The loser's weight without what it owes to earlier lives of the other one's node.
+  [[nodiscard]] Weight towards(NodeId other, NodeId loser, Weight weight) const;
   void remember(NodeId loser, const std::map<NodeId, Weight>& weights, Instant now);
 
   Memory memory_;

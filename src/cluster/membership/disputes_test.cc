@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace gossamer::cluster {
@@ -39,6 +40,15 @@ class DisputesTest : public ::testing::Test {
       now_ = now_ + from_milliseconds(100);
     }
     return gone;
+  }
+
+  // Each pair spoils three views: the first says that the second breaks rules.
+  std::vector<NodeId> quarrel(const std::vector<std::pair<NodeId, NodeId>>& pairs) {
+    for (int i = 0; i < Disputes::kQuarrels; ++i) {
+      ++epoch_;
+      for (const auto& [by, of] : pairs) disputes_.quarrels(by, of, epoch_, Epoch(epoch_), now_);
+    }
+    return beats({}, 0.2);
   }
 
   static constexpr NodeId kA{2}, kB{3}, kC{4}, kD{5}, kE{6};
@@ -140,35 +150,53 @@ TEST_F(DisputesTest, ForgottenWithTheLife) {
   EXPECT_EQ(beats({{kA, {kD}}}, 7.2), Gone{kD});
 }
 
-// Claim: two whose link ends in three views, as one says that the other breaks rules, have a dispute at once.
-// Without other differences the younger goes. Many words about one view count once, and old ones not at all.
+// Claim: two whose link ends in three views, as one says each time that the other broke another rule, have a
+// dispute at once. Without other differences the younger goes. Many words about one view count once, old ones
+// not at all, nor does a link that ends without a rule that was broken.
 TEST_F(DisputesTest, QuarrelsAreCounted) {
-  for (const std::uint64_t epoch : {1U, 1U, 1U, 2U, 2U}) disputes_.quarrels(kA, kB, Epoch(epoch), now_);
-  EXPECT_FALSE(disputes_.quarrel_is_ripe());
+  const auto ripe = [&] {
+    return disputes_.quarrel_is_ripe([&](NodeId node) { return heard_.contains(node); });
+  };
+  std::uint64_t times = 0;
+  for (const std::uint64_t epoch : {1U, 1U, 1U, 2U, 2U})
+    disputes_.quarrels(kA, kB, ++times, Epoch(epoch), now_);
+  disputes_.quarrels(kA, kB, times, Epoch(3), now_);
+  EXPECT_FALSE(ripe());
   EXPECT_EQ(beats({}, 60), Gone());
   now_ = now_ + Disputes::kQuarrelForgotten;
-  disputes_.quarrels(kA, kB, Epoch(3), now_);
-  disputes_.quarrels(kA, kB, Epoch(4), now_);
-  EXPECT_FALSE(disputes_.quarrel_is_ripe());
+  disputes_.quarrels(kA, kB, ++times, Epoch(4), now_);
+  disputes_.quarrels(kA, kB, ++times, Epoch(5), now_);
+  EXPECT_FALSE(ripe());
   disputes_.all_anew();
-  disputes_.quarrels(kA, kB, Epoch(5), now_);
-  EXPECT_TRUE(disputes_.quarrel_is_ripe());
+  disputes_.quarrels(kA, kB, ++times, Epoch(6), now_);
+  EXPECT_TRUE(ripe());
+  const Incarnation life = heard_.at(kA);
+  heard_.erase(kA);
+  EXPECT_FALSE(ripe()) << "nothing can be settled";
+  heard_[kA] = life;
   EXPECT_EQ(beats({}, 0.2), Gone{kB});
   EXPECT_TRUE(disputes_.none());
 }
 
 // Claim: a member that breaks rules towards one after another goes at the second, and so does a member that
-// only says so. The next life of either goes first.
+// only says so. Two that quarrel in each of their lives go in turn.
 TEST_F(DisputesTest, QuarrelsAreRemembered) {
-  const auto quarrel = [&](NodeId by, NodeId of) {
-    for (int i = 0; i < Disputes::kQuarrels; ++i) disputes_.quarrels(by, of, Epoch(++epoch_), now_);
-    return beats({}, 0.2);
-  };
-  EXPECT_EQ(quarrel(kE, kB), Gone{kE}) << "B breaks rules, E says so and is younger";
-  EXPECT_EQ(quarrel(kD, kB), Gone{kB});
-  EXPECT_EQ(quarrel(kD, kB), Gone{kD}) << "its word has cost a life of B already";
-  EXPECT_EQ(quarrel(kA, kC), Gone{kC}) << "A only says so";
-  EXPECT_EQ(quarrel(kA, kD), Gone{kA});
+  EXPECT_EQ(quarrel({{kE, kB}}), Gone{kE}) << "B breaks rules, E says so and is younger";
+  EXPECT_EQ(quarrel({{kD, kB}}), Gone{kB});
+  EXPECT_EQ(quarrel({{kD, kB}}), Gone{kB}) << "its next life is the youngest";
+  EXPECT_EQ(quarrel({{kD, kB}}), Gone{kD}) << "in turn";
+  EXPECT_EQ(quarrel({{kA, kC}}), Gone{kC}) << "A only says so";
+  EXPECT_EQ(quarrel({{kA, kD}}), Gone{kA});
+}
+
+// Claim: a member that breaks rules towards many goes, and its next lives go, too, one for each of them: the
+// word of the many has cost nothing yet.
+TEST_F(DisputesTest, QuarrelsWithMany) {
+  EXPECT_EQ(quarrel({{kA, kC}, {kB, kC}}), Gone{kC});
+  EXPECT_EQ(quarrel({{kA, kC}}), Gone{kC});
+  EXPECT_EQ(quarrel({{kB, kC}}), Gone{kC});
+  EXPECT_EQ(quarrel({{kA, kC}}), Gone{kA}) << "in turn";
+  EXPECT_EQ(quarrel({{kB, kC}}), Gone{kC}) << "it has cost A a life";
 }
 
 }  // namespace

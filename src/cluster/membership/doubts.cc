@@ -30,9 +30,9 @@ bool Doubts::says(NodeId by, const std::set<NodeId>& hears, const std::set<NodeI
   return true;
 }
 
-void Doubts::came_back(NodeId node, Duration silence, Instant now) {
+void Doubts::came_back(NodeId node, Duration silence, Silence how, Instant now) {
   spared_until_ = std::max(spared_until_, now + std::min(silence, kComeBack));
-  last_return_ = now;
+  last_returns_[how] = now;
   for (auto& [by, word] : words_) word.erase(node);
 }
 
@@ -108,11 +108,15 @@ bool Doubts::heard_by_others(NodeId node, const Fleet& fleet) const {
 std::optional<Instant> Doubts::spares_together(NodeId node, const Fleet& fleet, Instant given_up,
                                                Instant now) const {
   const Witnesses all = witnesses(node, fleet);
-  if (all.quiet > all.hear) return std::nullopt;
-  if (all.quiet + all.hear > 0) return given_up;
-  // Nobody has a way of its own to the node. Another one that is back shows that the network is whole.
-  if (!last_return_ || *last_return_ < fleet.at(node).last_sign) return given_up;
-  const Instant until = *last_return_ + kComeBack;
+  // One word alone may be a lie, unless there is nobody else to ask.
+  const auto asked = std::ranges::count_if(
+      fleet, [](const auto& one) { return one.second.heard && one.second.elsewhere && one.second.serves; });
+  if (all.quiet >= all.hear + 2 || (all.quiet == 1 && asked == 1)) return std::nullopt;
+  if (all.hear > 0 && all.hear >= all.quiet) return given_up;
+  // Nobody knows for sure. Another one that is back shows that what made both silent is over.
+  const auto back = last_returns_.find(fleet.at(node).silence);
+  if (back == last_returns_.end() || back->second < fleet.at(node).last_sign) return given_up;
+  const Instant until = back->second + kComeBack;
   return until > now ? std::optional(until) : std::nullopt;
 }
 

@@ -8,8 +8,9 @@
 // - No other member hears it. Those that are still heard are asked about the silent. A member that more of
 //   them hear than do not is spared: the path to this process alone is broken.
 // - Few fell silent. Many did where at least two, and at least a third of all elsewhere, are silent together.
-//   Then one is fenced only once more than half of those that know say that it is quiet for them, too. Where
-//   nobody knows, another of the many has to come back first.
+//   Then one is fenced only once two more of those that know say that it is quiet for them, too, than hear
+//   it, or the only one that can be asked. Where nobody knows, another of the many has to come back first,
+//   whose silence began in the same way.
 // - No word of a single member ends the lives of all that hold something: it may lie. Two must say it.
 //
 // A member ends by itself when it has been without a coordinator for its patience. After that time nobody is
@@ -36,12 +37,16 @@ class Doubts {
   // those that are heard, joining ones too, hear them than do not.
   static constexpr Duration kAbandoned{120'000'000'000};
 
+  // How a silence began. A process that ends, or a machine that shuts down, closes its connections; a network
+  // that is cut does not.
+  enum class Silence { kWithoutAWord, kHungUp };
   struct Peer {
-    bool elsewhere = true;  // not on this process's machine
-    bool serves = true;     // a joining member does not
-    bool holds = true;      // some of the things
-    bool heard = true;      // and not suspected
-    Instant last_sign;      // of life, or when this process began to listen
+    bool elsewhere = true;                     // not on this process's machine
+    bool serves = true;                        // a joining member does not
+    bool holds = true;                         // some of the things
+    bool heard = true;                         // and not suspected
+    Instant last_sign;                         // of life, or when this process began to listen
+    Silence silence = Silence::kWithoutAWord;  // if it is not heard
   };
   using Fleet = std::map<NodeId, Peer>;
 
@@ -56,7 +61,7 @@ class Doubts {
   [[nodiscard]] bool heard_by_others(NodeId node, const Fleet& fleet) const;
   // A member that was spared with all others, or with those that fell silent together, is heard again after
   // this silence, or its node begins another life.
-  void came_back(NodeId node, Duration silence, Instant now);
+  void came_back(NodeId node, Duration silence, Silence how, Instant now);
   // Until when members elsewhere have time to come back, once one of them has.
   [[nodiscard]] std::optional<Instant> others_return_until(Instant now) const {
     return spared_until_ > now ? std::optional(spared_until_) : std::nullopt;
@@ -85,7 +90,7 @@ class Doubts {
 
   std::map<NodeId, std::map<NodeId, bool>> words_;  // of a member about silent ones: whether it hears them
   Instant spared_until_;                            // members elsewhere
-  std::optional<Instant> last_return_;              // of a spared member
+  std::map<Silence, Instant> last_returns_;         // of spared members
 };
 
 }  // namespace gossamer::cluster

@@ -28,6 +28,8 @@ Doubts::Fleet fleet_of(std::size_t members, std::size_t silent) {
   return fleet;
 }
 
+constexpr auto kCut = Doubts::Silence::kWithoutAWord;
+
 class DoubtsTest : public ::testing::Test {
  protected:
   [[nodiscard]] std::optional<Instant> spares(std::uint64_t node, const Doubts::Fleet& fleet,
@@ -77,21 +79,28 @@ TEST_F(DoubtsTest, ItsOwnMachineProvesNothing) {
   EXPECT_EQ(spares(100, fleet), Instant{} + kPatience);
 }
 
-// Claim: members that fell silent together are fenced once more than half of those that know say so.
+// Claim: members that fell silent together are fenced once two more of those that know say that they are
+// quiet than hear them. One word alone may be a lie, unless nobody else can be asked.
 TEST_F(DoubtsTest, TogetherNeedsWitnesses) {
   const Doubts::Fleet fleet = fleet_of(6, 2);
   EXPECT_EQ(spares(2, fleet), Instant{} + kPatience);  // nobody has said anything
   doubts_.says(NodeId(4), nodes({2, 3}), {});
   EXPECT_EQ(spares(2, fleet), Instant{} + kPatience);
   doubts_.says(NodeId(5), {}, nodes({2, 3}));
-  EXPECT_EQ(spares(2, fleet), Instant{} + kPatience);  // one against one
-  doubts_.says(NodeId(6), {}, nodes({2}));
+  doubts_.says(NodeId(6), {}, nodes({2, 3}));
+  EXPECT_EQ(spares(2, fleet), Instant{} + kPatience);  // two against one
+  doubts_.says(NodeId(7), {}, nodes({2}));
   EXPECT_FALSE(spares(2, fleet));
   EXPECT_EQ(spares(3, fleet), Instant{} + kPatience);
   // The silent are no witnesses, nor is a word that was taken back.
-  doubts_.says(NodeId(6), {}, {});
+  doubts_.says(NodeId(7), {}, {});
   doubts_.says(NodeId(3), {}, nodes({2}));
   EXPECT_EQ(spares(2, fleet), Instant{} + kPatience);
+
+  doubts_ = {};
+  doubts_.says(NodeId(5), {}, nodes({2, 3}));
+  EXPECT_EQ(spares(2, fleet), Instant{} + kPatience) << "one word of four";
+  EXPECT_FALSE(spares(2, fleet_of(4, 3))) << "the only one that is heard";
 }
 
 // Claim: where nobody has a way of its own to the silent, they have all of their patience, until one of them
@@ -101,7 +110,7 @@ TEST_F(DoubtsTest, WithoutWitnessesOneMustComeBack) {
   EXPECT_EQ(spares(2, fleet, 10), Instant{} + kPatience);
   EXPECT_EQ(spares(2, fleet, 599.9), Instant{} + kPatience);
   EXPECT_FALSE(spares(2, fleet, 600));
-  doubts_.came_back(NodeId(4), from_seconds(3), at(300));
+  doubts_.came_back(NodeId(4), from_seconds(3), kCut, at(300));
   EXPECT_EQ(spares(2, fleet, 302.9), at(303));  // as long as the silence was
   EXPECT_EQ(spares(2, fleet, 304), at(310));
   EXPECT_FALSE(spares(2, fleet, 310));
@@ -110,10 +119,22 @@ TEST_F(DoubtsTest, WithoutWitnessesOneMustComeBack) {
   EXPECT_EQ(spares(2, later, 310), at(901));
 }
 
+// Claim: a member that hung up and is back says nothing about the network of those that are silent without a
+// word, nor the other way round.
+TEST_F(DoubtsTest, SilencesOfAnotherKind) {
+  Doubts::Fleet fleet = fleet_of(6, 3);
+  fleet[NodeId(2)].silence = Doubts::Silence::kHungUp;
+  doubts_.came_back(NodeId(4), from_seconds(20), kCut, at(20));
+  EXPECT_EQ(spares(2, fleet, 31), Instant{} + kPatience);
+  EXPECT_FALSE(spares(3, fleet, 31));
+  doubts_.came_back(NodeId(4), from_seconds(30), Doubts::Silence::kHungUp, at(50));
+  EXPECT_FALSE(spares(2, fleet, 61));
+}
+
 // Claim: once one of the spared is heard again, the others have as long as the silence was, at most 10 s,
 // also a last one that is no more together with anybody.
 TEST_F(DoubtsTest, OthersGetTimeToComeBack) {
-  doubts_.came_back(NodeId(3), from_seconds(60), at(60));
+  doubts_.came_back(NodeId(3), from_seconds(60), kCut, at(60));
   EXPECT_EQ(spares(2, fleet_of(3, 1), 69.9), at(70));
   EXPECT_FALSE(spares(2, fleet_of(3, 1), 70));
 }
@@ -184,12 +205,12 @@ TEST_F(DoubtsTest, AnIdleMemberTakesOverLate) {
 // Claim: words of a member that is gone do not count, nor words about one that came back.
 TEST_F(DoubtsTest, OldWordsDoNotCount) {
   const Doubts::Fleet fleet = fleet_of(6, 2);
-  doubts_.says(NodeId(5), {}, nodes({2, 3}));
+  for (const std::uint64_t by : {5U, 6U}) doubts_.says(NodeId(by), {}, nodes({2, 3}));
   EXPECT_FALSE(spares(2, fleet));
   doubts_.gone(NodeId(5));
   EXPECT_TRUE(spares(2, fleet));
-  doubts_.says(NodeId(6), {}, nodes({2, 3}));
-  doubts_.came_back(NodeId(2), {}, at(2));
+  doubts_.says(NodeId(7), {}, nodes({2, 3}));
+  doubts_.came_back(NodeId(2), {}, kCut, at(2));
   EXPECT_TRUE(spares(2, fleet));
   EXPECT_FALSE(spares(3, fleet));
 }

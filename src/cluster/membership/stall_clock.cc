@@ -9,7 +9,7 @@ namespace gossamer::cluster {
 void StallClock::begin(Instant now) {
   since_ = now;
   look_ = expects_ ? std::optional(now + time_) : std::nullopt;
-  for (auto& [node, member] : members_) member.then = member.now;
+  ++times_;
 }
 
 void StallClock::expects(bool step, Instant now) {
@@ -22,17 +22,15 @@ void StallClock::stepped(Instant now) {
 }
 
 void StallClock::beat(NodeId node, const Done& done, Instant now) {
-  const auto [found, is_new] = members_.try_emplace(node, Member{.now = done, .then = done});
-  Member& member = found->second;
-  member.now = done;
+  Member& member = members_[node];
+  const bool is_first = std::exchange(member.times, times_) != times_;
   // A link that is new counts its bytes anew.
-  if (done.bytes < member.then.bytes) member.then.bytes = done.bytes;
-  if (done.work_ms < member.then.work_ms) member.then.work_ms = done.work_ms;
+  if (is_first || done.bytes < member.then.bytes) member.then.bytes = done.bytes;
+  if (is_first || done.work_ms < member.then.work_ms) member.then.work_ms = done.work_ms;
   const double times = std::max(1.0, (now - since_).seconds() / kStalled.seconds());
   const auto work_ms = static_cast<double>(done.work_ms - member.then.work_ms);
   const auto bytes = static_cast<double>(done.bytes - member.then.bytes);
-  const bool lives = work_ms >= times * kLeastWorkMs || bytes >= times * kLeastBytes;
-  if (lives) begin(now);
+  if (work_ms >= times * kLeastWorkMs || bytes >= times * kLeastBytes) begin(now);
 }
 
 bool StallClock::is_due(double step_seconds, Instant now) {

@@ -13,7 +13,7 @@
 // A rest that finds nothing would be asked for again and again, as when all engines wait for the same disk.
 // So the time doubles until a step is committed.
 //
-// Cost: a beat costs one look-up; a sign of life costs one pass over the members. Thread rule: one owner.
+// Cost: a beat costs one look-up. Thread rule: one owner.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,7 @@ class StallClock {
   // Work may wait two minutes for a bulk lane that is blocked, and a dispute about that takes seconds more.
   static constexpr Duration kStalled{180'000'000'000};
   static constexpr Duration kLongest{3600'000'000'000};
+  static constexpr Duration kLookAgain{1'000'000'000};  // once it was put off
   // In kStalled or less; in a longer time as many times more.
   static constexpr double kLeastWorkMs = 1000;
   static constexpr double kLeastBytes = 65536;
@@ -51,14 +52,14 @@ class StallClock {
   // seconds. The caller then says what it does: all are asked to rest, or somebody is not heard anyway.
   [[nodiscard]] bool is_due(double step_seconds, Instant now);
   void asked(Instant now);
-  void put_off(Instant now) { begin(now); }
+  void put_off(Instant now) { look_ = now + kLookAgain; }
   // When is_due() may say so; nothing: no step is expected.
   [[nodiscard]] std::optional<Instant> next_look() const { return look_; }
 
  private:
   struct Member {
-    Done now;
-    Done then;  // when the time began
+    Done then;                // when the time began, or at the first beat since
+    std::uint64_t times = 0;  // that had begun by then
   };
   void begin(Instant now);
 
@@ -66,6 +67,7 @@ class StallClock {
   Instant since_;
   std::optional<Instant> look_;
   Duration time_ = kStalled;
+  std::uint64_t times_ = 1;  // that have begun
   std::map<NodeId, Member> members_;
 };
 
