@@ -87,6 +87,8 @@ std::uint64_t outlive_faults(std::uint64_t seed, Driver driver) {
     }
   }
   fleet->run_for(40);
+  // Where nobody has a word about members that died together, the others wait for them.
+  for (int i = 0; i < 60 && fleet->unsettled(); ++i) fleet->run_for(10);
   const auto before = fleet.steps();
   fleet->run_for(10);
   const auto after = fleet.steps();
