@@ -251,6 +251,23 @@ TEST_F(WatchTest, StepsDisproveAccusations) {
   }
 }
 
+// Claim: members that take steps together are asked to rest once no step was taken for three minutes, and the
+// engine of none has worked. Members that go on while the view changes are not: no rest would show who hangs.
+TEST_F(WatchTest, StandsStillInLockstepAlone) {
+  const auto asks = [this] {
+    for (int s = 0; s < 400; ++s) {
+      if (watch_.stands_still(true, [] { return true; }, at(s))) return s;
+    }
+    return 0;
+  };
+  living(10);
+  watch_.works({.installed = Epoch(1), .committed = StepNumber(0)}, {});
+  around_.options.view_change = ViewChange::kAnnounced;
+  EXPECT_EQ(asks(), 0);
+  around_.options.view_change = ViewChange::kFrozen;
+  EXPECT_EQ(asks(), 180);
+}
+
 // Claim: silent members that the run cannot lose are spared, all or none, until their patience is over. The
 // question is asked again each second, and when the Watch is told to look.
 TEST_F(WatchTest, NeededMembersAreSpared) {

@@ -6,16 +6,24 @@
 
 namespace gossamer::cluster {
 
+// A life that joins holds nothing, and a node may begin many. So it counts only where nobody serves.
 std::set<NodeId> Doubts::together(const Fleet& fleet) {
+  const bool some_serve =
+      std::ranges::any_of(fleet, [](const auto& one) { return one.second.elsewhere && one.second.serves; });
   std::set<NodeId> silent;
   std::size_t elsewhere = 0;
+  std::size_t counted = 0;
+  std::size_t silent_counted = 0;
   for (const auto& [node, peer] : fleet) {
     if (!peer.elsewhere) continue;
     ++elsewhere;
     if (!peer.heard) silent.insert(node);
+    if (some_serve && !peer.serves) continue;
+    ++counted;
+    if (!peer.heard) ++silent_counted;
   }
   const bool alone = silent.size() == elsewhere;  // nobody is left to ask
-  if (alone || silent.size() < 2 || 3 * silent.size() < elsewhere) silent.clear();
+  if (alone || silent_counted < 2 || 3 * silent_counted < counted) silent.clear();
   return silent;
 }
 

@@ -8,6 +8,7 @@
 // - No other member hears it. Those that are still heard are asked about the silent. A member that more of
 //   them hear than do not is spared: the path to this process alone is broken.
 // - Few fell silent. Many did where at least two, and at least a third of all elsewhere, are silent together.
+//   Members that join do not count where others serve, but share the fate of the many.
 //   Then one is fenced only once two more of those that know say that it is quiet for them, too, than hear
 //   it, or the only one that can be asked. Where nobody knows, another of the many has to come back first,
 //   whose silence began in the same way.

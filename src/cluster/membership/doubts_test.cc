@@ -52,6 +52,25 @@ TEST_F(DoubtsTest, ATogetherIsAThirdAndTwo) {
   }
 }
 
+// Claim: lives that join do not make silent ones many, nor few, where others serve. A silent one among them
+// shares the fate of those that serve.
+TEST_F(DoubtsTest, LivesThatJoinDoNotCount) {
+  Doubts::Fleet fleet = fleet_of(5, 3);
+  fleet[NodeId(3)].serves = fleet[NodeId(4)].serves = false;
+  EXPECT_TRUE(Doubts::together(fleet).empty()) << "one of three that serve";
+  for (const std::uint64_t silent : {2U, 3U, 4U}) EXPECT_FALSE(spares(silent, fleet)) << silent;
+  fleet[NodeId(3)].serves = true;
+  EXPECT_EQ(Doubts::together(fleet), nodes({2, 3, 4})) << "two of four that serve";
+  EXPECT_EQ(spares(4, fleet), Instant{} + kPatience);
+  for (std::uint64_t node = 20; node < 40; ++node)
+    fleet[NodeId(node)] = {
+        .elsewhere = true, .serves = false, .holds = false, .heard = true, .last_sign = {}};
+  EXPECT_EQ(Doubts::together(fleet), nodes({2, 3, 4})) << "many that join";
+  fleet = fleet_of(4, 2);
+  for (auto& [node, peer] : fleet) peer.serves = false;
+  EXPECT_EQ(Doubts::together(fleet), nodes({2, 3})) << "nobody serves";
+}
+
 // Claim: one of several is fenced at once. The only one is not, nor any while nobody that serves is heard,
 // until their own patience is over.
 TEST_F(DoubtsTest, NobodyIsFencedWithoutASurvivor) {
