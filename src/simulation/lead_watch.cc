@@ -84,7 +84,7 @@ void LeadWatch::linked(net::PeerId peer, Instant now) {
 void LeadWatch::hear(Life& life, Instant now) {
   const bool was_away = life.down && now - life.heard >= kSurelySilent;
   if (life.down || now - life.heard >= kMaybeDead) backs_.insert(now);
-  if (was_away && silent() >= 2 && 3 * silent() >= lives_.size()) back_together_ = now;
+  if (was_away && serving().many_silent()) back_together_ = now;
   heard_ = life.heard = now;
   life.down = false;
 }
@@ -137,18 +137,23 @@ bool LeadWatch::hears_holder(Instant now) const {
   });
 }
 
-std::size_t LeadWatch::silent() const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(lives_, [](const auto& one) { return one.second.down; }));
+// Lives that join do not count where others serve.
+LeadWatch::Group LeadWatch::serving() const {
+  Group group;
+  for (const auto& [one, life] : lives_) {
+    if (!durable_.served(one)) continue;
+    ++group.all;
+    if (life.down) ++group.silent;
+  }
+  return group;
 }
 
 // Whether others are silent, too, or have just come back. The member that is fenced is not among
 // lives_ any more.
 std::optional<std::string> LeadWatch::missed_with_others(Instant now) const {
   if (!has_survivor(now)) return "and no other is heard";
-  const std::size_t all = lives_.size() + 1;
-  if (const std::size_t silent_ones = silent() + 1; silent_ones >= 2 && 3 * silent_ones >= all)
-    return fmt::format("with {} of {}", silent_ones, all);
+  const Group with_it = serving().with_silent();
+  if (with_it.many_silent()) return fmt::format("with {} of {}", with_it.silent, with_it.all);
   if (back_together_ && now - *back_together_ < Doubts::kComeBack)
     return fmt::format("{:.1f} s after another that was silent with it came back",
                        (now - *back_together_).seconds());
@@ -158,9 +163,7 @@ std::optional<std::string> LeadWatch::missed_with_others(Instant now) const {
 std::optional<std::string> LeadWatch::contradicted(NodeId node, Instant last, Instant now) const {
   std::size_t hear = 0;
   std::size_t quiet = 0;
-  std::size_t silent = 1;
   for (const auto& [by, life] : lives_) {
-    if (life.down) ++silent;
     if (life.quiet.contains(node) && durable_.served(by)) ++quiet;
     const auto word = life.hears.find(node);
     if (word == life.hears.end() || life.down || now - life.heard > kSurelyHeard) continue;
@@ -169,13 +172,15 @@ std::optional<std::string> LeadWatch::contradicted(NodeId node, Instant last, In
     if (asked && word->second.beats >= kBeatsOfWord) ++hear;
   }
   if (hear > quiet) return fmt::format("though {} others hear it, and it is quiet for {}", hear, quiet);
-  const std::size_t all = lives_.size() + 1;
-  const bool together = silent >= 2 && 3 * silent >= all && silent < all;
+  const Group with_it = serving().with_silent();
+  const bool others = std::ranges::any_of(lives_, [](const auto& one) { return !one.second.down; });
+  const bool together = with_it.many_silent() && others;
   const auto back = backs_.upper_bound(last);
   const bool others_had_time = back != backs_.end() && now - *back >= Doubts::kComeBack;
   if (!together || quiet > hear || others_had_time) return std::nullopt;
   if (now - last >= Doubts::kAbandoned && !hears_holder(now)) return std::nullopt;
-  return fmt::format("with {} of {}, and the others have not said that it is quiet", silent, all);
+  return fmt::format("with {} of {}, and the others have not said that it is quiet", with_it.silent,
+                     with_it.all);
 }
 
 std::optional<std::string> LeadWatch::stays(Instant now) {

@@ -84,7 +84,15 @@ class LeadWatch {
   [[nodiscard]] bool has_survivor(Instant now) const;
   // Whether a member that holds something is surely heard.
   [[nodiscard]] bool hears_holder(Instant now) const;
-  [[nodiscard]] std::size_t silent() const;
+  // Members that count where many are silent together.
+  struct Group {
+    std::size_t silent = 0;
+    std::size_t all = 0;
+
+    [[nodiscard]] Group with_silent() const { return {silent + 1, all + 1}; }
+    [[nodiscard]] bool many_silent() const { return silent >= 2 && 3 * silent >= all; }
+  };
+  [[nodiscard]] Group serving() const;
   [[nodiscard]] std::optional<std::string> missed_with_others(Instant now) const;
   [[nodiscard]] std::optional<std::string> contradicted(NodeId node, Instant last, Instant now) const;
 

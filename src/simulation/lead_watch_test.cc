@@ -233,6 +233,22 @@ TEST_F(LeadWatchTest, ManyTogetherNeedAWord) {
   EXPECT_TRUE(may_fence(2, 11.1));
 }
 
+// Claim: lives that join do not count among the many, unless they alone are heard.
+TEST_F(LeadWatchTest, JoiningLivesAreNotMany) {
+  const auto broken = [&](const Nodes& lives, const Nodes& nodes) {
+    watch_.began({});
+    beat(lives, 1);
+    for (const std::uint64_t node : nodes) watch_.broken(life(node));
+  };
+  for (const std::uint64_t node : {7U, 8U, 9U}) record(node, membership::JOINING);
+  broken({2, 3, 4, 5, 7}, {2, 7});
+  EXPECT_TRUE(may_fence(2, 1.3)) << "one of four that serve";
+  broken({2, 3, 4, 5, 7, 8, 9}, {2, 3});
+  EXPECT_FALSE(may_fence(2, 1.3)) << "two of four";
+  broken({2, 3, 7}, {2, 3});
+  EXPECT_FALSE(may_fence(2, 1.3)) << "only one that joins is heard";
+}
+
 // Claim: after two minutes many may be fenced without a word, if nobody that holds something is heard.
 TEST_F(LeadWatchTest, ManyThatHoldEverything) {
   const auto may_fence_at = [&](double seconds) {
