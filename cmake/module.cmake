@@ -22,7 +22,7 @@ function(gossamer_module name)
     set(scope INTERFACE)
   endif()
   add_library(gossamer::${name} ALIAS ${target})
-  gossamer_headers(${target} ${scope} ${M_HEADERS})
+  target_sources(${target} ${scope} FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${M_HEADERS})
   target_include_directories(${target} ${scope} ${PROJECT_SOURCE_DIR}/src)
   foreach(dep IN LISTS M_DEPS)
     target_link_libraries(${target} ${scope} gossamer::${dep})
@@ -51,25 +51,6 @@ function(gossamer_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
   # A source that another one includes looks like a header to this warning.
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
-endfunction()
-
-# Headers that no source of the same name includes first are compiled alone by every build of tests; the others are
-# too with GOSSAMER_VERIFY_ALL_HEADERS (`make check`).
-function(gossamer_headers target scope)
-  set(alone)
-  set(with_source)
-  foreach(header IN LISTS ARGN)
-    string(REGEX REPLACE "[.]h$" ".cc" source ${header})
-    if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${source} AND NOT GOSSAMER_VERIFY_ALL_HEADERS)
-      list(APPEND with_source ${header})
-    else()
-      list(APPEND alone ${header})
-    endif()
-  endforeach()
-  target_sources(${target} ${scope} FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${alone})
-  target_sources(${target} ${scope}
-    FILE_SET with_source TYPE HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${with_source})
-  set_target_properties(${target} PROPERTIES INTERFACE_HEADER_SETS_TO_VERIFY HEADERS)
 endfunction()
 
 # A test that takes longer counts as hung. Whole fleets take thirty times as long under ThreadSanitizer.

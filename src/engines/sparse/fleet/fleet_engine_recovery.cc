@@ -78,7 +78,7 @@ void FleetEngine::install(Instant now) {
   life_->rank = *rank;
   life_->wishes.restart(*rank);
   life_->plan = plan_recovery(*life_->layout, life_->job->shape);
-  if (life_->job->defect == FleetDefect::kNoSnapshotBeforeMoves) life_->plan.snapshot = false;
+  if (!life_->job->guarded(FleetDefect::kNoSnapshotBeforeMoves)) life_->plan.snapshot = false;
   life_->stages = recovery_stages(life_->plan, life_->job->shape.layers());
   life_->reporter.begin_layout(epoch, *life_->layout, life_->plan, now);
   // If the member's view is newer than the installed one, the next freeze is already under way.

@@ -163,7 +163,7 @@ void FleetEngine::snapshot_exchanged(std::uint64_t part, std::vector<Slices> got
 void FleetEngine::store_snapshot(Instant now) {
   auto stored = life_->snapshots.store();
   if (!at_work()) return;
-  if (life_->job->defect == FleetDefect::kEarlyForget) return snapshot_stored(now);
+  if (!life_->job->guarded(FleetDefect::kEarlyForget)) return snapshot_stored(now);
   exchange(stored.name, stored.operation, std::move(stored.given), now);
 }
 

@@ -379,14 +379,14 @@ Result<void> Recovery::take_gradients(std::size_t layer, std::span<const Slices>
 
 void Recovery::catch_up() {
   if (!plan_.behind[me_] || learner_.applied() == plan_.resume) return;
-  if (job_.defect == FleetDefect::kNoCatchUp) return learner_.set_applied(plan_.resume);
+  if (!job_.guarded(FleetDefect::kNoCatchUp)) return learner_.set_applied(plan_.resume);
   const Range columns = columns_of(learner_.network().part, 0);
   // The gradient of its own columns. Another want of this member is for lost columns.
   std::vector<float> gradient;
   if (size_of(columns) > 0) gradient = sum_of(0, columns).steps.front();
   reached(job_.probes, FleetProbe::kCaughtUp);
   learner_.catch_up(gradient);
-  if (job_.defect != FleetDefect::kApplyTwice) return;
+  if (job_.guarded(FleetDefect::kApplyTwice)) return;
   learner_.set_applied(StepNumber(plan_.resume.value - 1));
   learner_.catch_up(gradient);
 }
@@ -469,7 +469,7 @@ void Recovery::finish() {
     const auto logged = learner_.log().find(step);
     const bool forgotten = logged == learner_.log().end();  // a snapshot has been made since
     reached(job_.probes, forgotten ? FleetProbe::kNotLoggedAnew : FleetProbe::kLoggedAnew);
-    if (forgotten || job_.defect == FleetDefect::kForgetRecomputed) continue;
+    if (forgotten || !job_.guarded(FleetDefect::kForgetRecomputed)) continue;
     for (std::size_t layer = 0; layer < layers_; ++layer) {
       for (ColumnPiece& piece : pieces[layer]) logged->second.gradients[layer].push_back(std::move(piece));
     }

@@ -21,7 +21,7 @@ using sparse::LayerState;
 void Recovery::replay(Patch& patch) {
   patch.replayed = true;
   if (plan_.base == plan_.resume) return;
-  const bool skips = job_.defect == FleetDefect::kSkipReplayStep;
+  const bool skips = !job_.guarded(FleetDefect::kSkipReplayStep);
   const StepNumber end(plan_.resume.value - (skips ? 1 : 0));
   std::vector<std::unique_ptr<sparse::Learner>> learners;
   for (std::size_t i = 0; i <= job_.staleness; ++i) {
@@ -86,7 +86,7 @@ void Recovery::begin_again(const Patch& patch, sparse::Learner& learner, StepNum
   if (job_.staleness > 0) learner.others_changed();
   learner.begin(batch.view(), step, {.learning_rate = job_.schedule.learning_rate(step)},
                 sparse::Company::kOthers);
-  if (logged.found && job_.defect != FleetDefect::kForgetFound) learner.recall(*logged.found);
+  if (logged.found && job_.guarded(FleetDefect::kForgetFound)) learner.recall(*logged.found);
   learner.embed();
   // The patch reads all of the layer below. The activation's derivative needs the patch's own columns.
   sparse::NetworkPiece read = patch.piece;

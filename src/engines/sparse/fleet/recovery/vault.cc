@@ -71,7 +71,7 @@ std::optional<sparse::RowFault> add_changes(const FleetJob& job, sparse::Network
   for (std::size_t row = 0; row < here.size(); ++row) {
     if (here.last_step(row) > since.value) changed.push_back(static_cast<std::uint32_t>(row));
   }
-  if (job.defect == FleetDefect::kStaleCopy && !changed.empty()) changed.pop_back();
+  if (!job.guarded(FleetDefect::kStaleCopy) && !changed.empty()) changed.pop_back();
   const PieceHead head{.layer = static_cast<std::uint32_t>(id.layer),
                        .index = static_cast<std::uint32_t>(id.index),
                        .from_initial = known ? 0U : 1U,

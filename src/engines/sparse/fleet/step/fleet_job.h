@@ -116,6 +116,9 @@ struct FleetJob {
   // Likewise, with one thread that is both loop and computing thread.
   FleetDefect defect = FleetDefect::kNone;
   ProbeCounts<FleetProbe>* probes = nullptr;
+
+  // Whether the protection is in place that the defect would switch off.
+  [[nodiscard]] bool guarded(FleetDefect without) const { return defect != without; }
 };
 
 }  // namespace gossamer::sparse_engine

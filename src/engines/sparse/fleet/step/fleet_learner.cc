@@ -28,7 +28,7 @@ bool gathers_outputs(const FleetJob& job) { return job.exchange == ExchangeKind:
 std::size_t mark_bytes(const FleetJob& job, FleetRound round) {
   const bool last = round.layer + 1 == job.shape.layers();
   if (round.kind == Kind::kHidden) return last && gathers_outputs(job) ? sizeof(std::uint64_t) : 0;
-  const bool wished = round.layer == 0 && job.defect != FleetDefect::kNoBarrier;
+  const bool wished = round.layer == 0 && job.guarded(FleetDefect::kNoBarrier);
   return wished ? 1 : 0;
 }
 
@@ -375,7 +375,7 @@ Result<Slices> FleetLearner::give_gradient(StepNumber step, FleetRound round) {
         codec_.encode(job_.codec, state.dh.span(), state.stride, columns_of(parts_[rank], round.layer));
     for (const Slice& slice : piece.bytes) all.push_back(slice);
     all.push_back(Slice::of(std::string(mark_bytes(job_, round), static_cast<char>(wish_))));
-    if (job_.defect != FleetDefect::kLostLog) log_[step].gradients[round.layer].push_back(piece);
+    if (job_.guarded(FleetDefect::kLostLog)) log_[step].gradients[round.layer].push_back(piece);
   }
   return all;
 }
