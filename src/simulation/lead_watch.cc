@@ -137,7 +137,7 @@ bool LeadWatch::hears_holder(Instant now) const {
   });
 }
 
-// Lives that join do not count where others serve.
+// Only lives that served are judged, so somebody serves, and lives that join do not count.
 LeadWatch::Group LeadWatch::serving() const {
   Group group;
   for (const auto& [one, life] : lives_) {

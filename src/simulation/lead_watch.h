@@ -84,7 +84,7 @@ class LeadWatch {
   [[nodiscard]] bool has_survivor(Instant now) const;
   // Whether a member that holds something is surely heard.
   [[nodiscard]] bool hears_holder(Instant now) const;
-  // Members that count where many are silent together.
+  // Lives that serve, by the last word of each.
   struct Group {
     std::size_t silent = 0;
     std::size_t all = 0;

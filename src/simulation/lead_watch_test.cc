@@ -233,7 +233,7 @@ TEST_F(LeadWatchTest, ManyTogetherNeedAWord) {
   EXPECT_TRUE(may_fence(2, 11.1));
 }
 
-// Claim: lives that join do not count among the many, unless they alone are heard.
+// Claim: lives that join do not count among the many. They can be the only ones that are left to ask.
 TEST_F(LeadWatchTest, JoiningLivesAreNotMany) {
   const auto broken = [&](const Nodes& lives, const Nodes& nodes) {
     watch_.began({});
