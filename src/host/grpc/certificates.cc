@@ -240,7 +240,11 @@ Result<std::string> check_key_proof(const KeyProof& proof, double now_seconds) {
                              .ended = Ended::kAccepted});
   if (!holds.ok()) {
     Error error = holds.error();
-    if (error.kind == ErrorKind::kBadData) error.kind = ErrorKind::kRefused;  // it can be read
+    if (error.kind == ErrorKind::kFailed) return error;
+    const bool outdated = error.kind == ErrorKind::kRefused;
+    auto now = static_cast<std::time_t>(now_seconds);
+    const bool begun = X509_cmp_time(X509_get0_notBefore(shown.get()), &now) < 0;
+    error.kind = outdated && !begun ? ErrorKind::kFailed : ErrorKind::kRefused;  // it can be read
     return error;
   }
   // The certificate's key, and not the one that the request names, must have made the signature.

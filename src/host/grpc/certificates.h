@@ -79,7 +79,8 @@ struct KeyProof {
   std::string request;
 };
 // The common name in the certificate. kRefused where the certificate or the authority is not valid at
-// `now_seconds`, or the request is of another key. kBadData for what cannot be read.
+// `now_seconds`, or the request is of another key. kFailed where the certificate has not begun: the clock may
+// be set right. kBadData for what cannot be read.
 [[nodiscard]] Result<std::string> check_key_proof(const KeyProof& proof, double now_seconds);
 
 // `bytes` bytes that nobody can guess.

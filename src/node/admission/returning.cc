@@ -78,7 +78,7 @@ Result<NodeId> check_return(const std::string& body, const ReturnRules& rules) {
       rules.now_seconds);
   if (!name.ok()) {
     Error error = name.error();
-    if (error.kind == ErrorKind::kRefused)
+    if (error.kind == ErrorKind::kRefused || error.kind == ErrorKind::kFailed)
       error.fix = std::string("look at the clocks of both machines, or ") + kNeedsToken;
     return error;
   }
