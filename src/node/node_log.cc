@@ -97,9 +97,9 @@ std::string in_words(const cluster::RunEvent& event, NodeId self) {
 }
 
 bool wants_attention(std::string_view kind) {
-  constexpr std::array<std::string_view, 10> kKinds{"lost",    "accused",     "short",       "store_fails",
-                                                    "cut_off", "doubt",       "store_error", "enrol_refused",
-                                                    "fenced",  "lane_blocked"};
+  constexpr std::array<std::string_view, 12> kKinds{
+      "lost",    "accused", "disputed",    "stands_still",  "short",  "store_fails",
+      "cut_off", "doubt",   "store_error", "enrol_refused", "fenced", "lane_blocked"};
   return std::find(kKinds.begin(), kKinds.end(), kind) != kKinds.end();
 }
 

@@ -295,7 +295,7 @@ ChaosReport Run::run() {
       committed_in_calm_ = invariants.committed_step();
       claimed_in_calm_ = fleet_.durable().claimed_steps();
       settled_ = fleet_.calm();
-      comes = fleet_.somebody_comes();
+      comes = fleet_.somebody_comes() || misconduct_.quarrels();
     } else if (comes && !waited) {
       waited = true;
       end = end + cluster::LifeBudget::kShortLife;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string>
@@ -40,6 +41,7 @@ void Misconduct::begin(SimMember& member, const Fault& fault) {
   if (fault.other % 2 == 1 && rests) {
     // Nobody else sees what comes, so its victim may lose a life, and it may stay.
     fleet_.note_liar(life);
+    quarrelling_.insert(life);
     return quarrel(member, life, {});
   }
   hostile_.try_emplace(life);
@@ -146,6 +148,10 @@ void Misconduct::say_inventions(SimMember& member, const std::weak_ptr<Liar>& li
     member.say(cluster::pack(lies->invent(*member.member(), engine.step())));
   }
   member.after(kSayEvery, [this, &member, liar] { say_inventions(member, liar); });
+}
+
+bool Misconduct::quarrels() const {
+  return std::ranges::any_of(quarrelling_, [this](Incarnation one) { return !fleet_.durable().fenced(one); });
 }
 
 std::optional<std::string> Misconduct::harboured() const {

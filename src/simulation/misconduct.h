@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/ids.h"
@@ -30,6 +31,8 @@ class Misconduct {
   void begin(SimMember& member, const Fault& fault);
   // A life that is hostile to its coordinator and to all others, and is not fenced.
   [[nodiscard]] std::optional<std::string> harboured() const;
+  // A life breaks rules towards one other after another, and is not fenced.
+  [[nodiscard]] bool quarrels() const;
   // Members were told to contradict each other, so the run may fail.
   [[nodiscard]] bool contradicted() const { return contradicted_; }
 
@@ -47,6 +50,7 @@ class Misconduct {
   Rng rng_;
   std::uint64_t things_;
   std::map<Incarnation, Duration> hostile_;  // and for how long the leader has heard it without a break
+  std::set<Incarnation> quarrelling_;
   bool contradicted_ = false;
 };
 

@@ -78,6 +78,7 @@ void SimCoordinator::go_on() {
   if (coordinator != nullptr) {
     for (const cluster::RunEvent& event : coordinator->take_events()) {
       if (event.kind == "begun") lead_watch_.begun(now());
+      if (event.kind == "disputed") judge_dispute(event);
       if (event.kind == "lost") judge_loss(event);
       if (!trace_) continue;
       trace_(machine(),
@@ -103,8 +104,11 @@ void SimCoordinator::tell_lead() {
 
 void SimCoordinator::judge_loss(const cluster::RunEvent& lost) {
   if (const auto what = lead_watch_.fenced(lost.peer, lost.text, now())) run_.invariants.broke(*what);
-  if (lost.text != cluster::Coordinator::kUnreachable) return slander_.gone(lost.peer);
-  if (const auto what = slander_.fenced(lost.peer)) run_.invariants.broke(*what);
+  slander_.gone(lost.peer);
+}
+
+void SimCoordinator::judge_dispute(const cluster::RunEvent& disputed) {
+  if (const auto what = slander_.has_to_go(disputed.peer)) run_.invariants.broke(*what);
 }
 
 void SimCoordinator::heard(net::PeerId from, const membership::ToCoordinator& said) {

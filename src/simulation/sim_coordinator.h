@@ -83,6 +83,7 @@ class SimCoordinator final : public SimProcess, private cluster::Witness {
   void call(cluster::StoreCall call);
   void tell_lead();
   void judge_loss(const cluster::RunEvent& lost);
+  void judge_dispute(const cluster::RunEvent& disputed);
   void judge_stay();
   void watch_link(const net::LinkEvent& event);
   // The Witness of the coordinator's messages.

@@ -18,9 +18,8 @@ void Slander::heard(net::PeerId from, const membership::ToCoordinator& said) {
   }
 }
 
-std::optional<std::string> Slander::fenced(net::PeerId peer) {
+std::optional<std::string> Slander::has_to_go(net::PeerId peer) {
   const std::set<NodeId> own = accused_[peer];
-  gone(peer);
   std::set<net::PeerId> others;
   for (const auto& [by, accused] : accused_) {
     if (accused.contains(peer.node) || own.contains(by.node)) others.insert(by);

@@ -25,10 +25,10 @@ class Slander {
   explicit Slander(std::function<bool(Incarnation)> lies) : lies_(std::move(lies)) {}
 
   void heard(net::PeerId from, const membership::ToCoordinator& said);
-  // The peer is fenced because it and others do not reach each other. Returns a violation if it is one
+  // The peer has to go because it and others do not reach each other. Returns a violation if it is one
   // innocent too many for one liar.
-  [[nodiscard]] std::optional<std::string> fenced(net::PeerId peer);
-  // The peer is fenced for another reason.
+  [[nodiscard]] std::optional<std::string> has_to_go(net::PeerId peer);
+  // The peer is fenced.
   void gone(net::PeerId peer) { accused_.erase(peer); }
   void forget();
 

@@ -116,8 +116,6 @@ void Changes::introduced(const LedMember& member, Instant now) {
   advance(Event::kIntroduced, {.now = now, .member = &member});
 }
 
-void Changes::link_ended(LedMember& member) { member.told.reset(); }
-
 void Changes::ready(LedMember& member, Instant now) {
   if (member.record.state() != membership::JOINING) return;
   member.wants_to_serve = true;
@@ -256,10 +254,14 @@ void Changes::keep_report(const Cause& cause) {
   if (all_rest()) advance(Event::kAllRest, {.now = cause.now});
 }
 
+// Members that go on have nothing to hand over. At the end each saves what it holds.
+bool Changes::may_lose() const {
+  return options_.view_change == ViewChange::kFrozen && run_.installed.epoch() != 0 &&
+         phase_ != Phase::kStopping && guarded(Defect::kLossUnasked);
+}
+
 bool Changes::can_lose(const std::set<NodeId>& silent, Instant now) {
-  // Members that go on have nothing to hand over. At the end each saves what it holds.
-  const bool nothing = options_.view_change == ViewChange::kAnnounced || run_.installed.epoch() == 0;
-  if (nothing || phase_ == Phase::kStopping || !guarded(Defect::kLossUnasked)) return true;
+  if (!may_lose()) return true;
   advance(Event::kSilent, {.now = now});
   const Reports others = reports_of(reports_, [&](NodeId node) { return !silent.contains(node); });
   if (without_report(run_.view, others) != silent) return false;
@@ -299,14 +301,14 @@ void Changes::release_the_leaving(const Cause& cause) {
 void Changes::decide(const Cause& cause) {
   const Instant now = cause.now;
   rest_clock_.end();
-  if (contradicting_ = workload_.contradicting(reports_); !contradicting_.empty()) return;
+  if (fencing_ = due_at_rest(at_rest(reports_), options_.patience, now); !fencing_.nodes.empty()) return;
   if (std::string few = too_few(run_, options_); !few.empty()) {
     if (options_.waits_for) next_look_ = now + kLookEvery;
     advance(Event::kTooLittle, {.now = now, .text = std::move(few)});
   } else {
     place(now);
   }
-  if (!contradicting_.empty()) return;
+  if (!fencing_.nodes.empty()) return;
   if (end_.waits()) return advance(Event::kStopDue, {.now = now, .text = end_.reason()});
   if (phase_ == Phase::kSettled) release_the_leaving(cause);
   if (change_wanted_) advance(Event::kWaited, {.now = now});
@@ -318,14 +320,13 @@ void Changes::place(Instant now) {
   const bool stays = end_.waits() && holders_rest(run_, reports_);
   const auto placed =
       stays ? Result<placement::Decision>(placement::Decision{.placement = current_placement(run_)})
-            : placement::place(things_with_copies(workload_, reports_), members_to_place(run_, now),
-                               current_placement(run_), options_.placement);
+            : placed_at_rest(at_rest(reports_), members_to_place(run_, now), options_.placement);
   const bool announced = options_.view_change == ViewChange::kAnnounced && run_.installed.epoch() != 0;
   if (!placed.ok()) {
     reach(ControlProbe::kShortOfMemory);
     advance(Event::kTooLittle, {.now = now, .text = placed.error().message()});
   } else if (const auto odd = says_too_much(at_rest(reports_), placed->placement)) {
-    contradicting_ = {*odd};
+    fencing_ = {.nodes = {*odd}, .why = kContradicts};
   } else if (announced && placed->change == placement::Change::kNone) {
     advance(Event::kUnchanged, {.now = now});
   } else if (!end_.waits() || !loses_a_part(at_rest(reports_), placed->placement)) {
@@ -447,6 +448,7 @@ void Changes::beats(const LedMember& member, const membership::Beat& said, Insta
 std::set<NodeId> Changes::take_restless(const RestClock::Hearing& hearing, Instant now) {
   const auto next = rest_clock_.next_look();
   if (!next || *next > now) return {};
+  rest_clock_.steps_take(agreed_step_seconds(run_));
   RestClock::Late late = rest_clock_.late(awaited(), hearing, now);
   if (late.nodes.empty()) return {};
   const Reports heard = reports_of(reports_, hearing.hears);  // a member may have died since it reported

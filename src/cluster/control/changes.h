@@ -88,7 +88,7 @@ class Changes {
   // What members say. here() comes before the member is introduced to the others, introduced() after it.
   void here(LedMember& member, const membership::Here& said, Instant now);
   void introduced(const LedMember& member, Instant now);
-  void link_ended(LedMember& member);  // messages may be lost
+  void link_ended(LedMember& member) { member.told.reset(); }  // messages may be lost
   void ready(LedMember& member, Instant now);
   void drain(LedMember& member, Instant now);
   // A beat, which may tell of lost links.
@@ -105,6 +105,8 @@ class Changes {
   void fenced(Fenced where, Instant now);
 
   void want_change(Instant now);  // as soon as it may be
+  // Whether a fence may lose what the run has learnt, so that members are asked at rest.
+  [[nodiscard]] bool may_lose() const;
   // Whether these members, which are silent, may be fenced: the others rest, and have all that the run has
   // learnt. If they do not rest, they are asked to, and the answer is no until they do.
   [[nodiscard]] bool can_lose(const std::set<NodeId>& silent, Instant now);
@@ -117,8 +119,8 @@ class Changes {
   void beats(const LedMember& member, const membership::Beat& said, Instant now);
   // Members that did not come to rest in time (rest_clock.h), if the others can go on.
   [[nodiscard]] std::set<NodeId> take_restless(const RestClock::Hearing& hearing, Instant now);
-  // Members of the view whose reports contradict those of the others. The change waits until they are fenced.
-  [[nodiscard]] std::set<NodeId> take_contradicting() { return std::exchange(contradicting_, {}); }
+  // Members that are to be fenced by what was reported (due_at_rest()). The change waits for that.
+  [[nodiscard]] Fencing take_fencing() { return std::exchange(fencing_, {}); }
   // Whether the time is over in which members leave; true once.
   [[nodiscard]] bool take_stop_end(Instant now) { return end_.take_over(now); }
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
@@ -215,7 +217,7 @@ class Changes {
   bool epoch_reserved_ = false;
   std::vector<FencedIncarnations::Run> fenced_since_;  // since the view's epoch
   std::map<NodeId, membership::Frozen> reports_;
-  std::set<NodeId> contradicting_;
+  Fencing fencing_;
   std::optional<Instant> next_rebalance_;
   std::optional<Instant> next_look_;  // whether the first view still waits for others
   RestClock rest_clock_;

@@ -184,14 +184,109 @@ TEST_F(ChangesTest, LittleRoomIsNoLoss) {
   EXPECT_EQ(changes_.phase(), Phase::kShort);
 }
 
+// Claim: a member that departs stays while the others lack what it holds, and gets nothing to hold. At the
+// next rest that finds the others with everything, it is fenced. They need not rest again.
+TEST_F(ChangesTest, WhoDepartsHandsOverFirst) {
+  serve(3);
+  const NodeId goes = around_.run.holdings.begin()->second;
+  around_.workload.needed = goes;
+  around_.workload.is_a_loss = true;
+  around_.run.departures.add(goes, {NodeId(12)}, {});
+  changes_.want_change({});
+  rest_all({});
+  EXPECT_EQ(changes_.phase(), Phase::kSettled);
+  EXPECT_TRUE(changes_.take_fencing().nodes.empty());
+  for (const auto& [thing, node] : around_.run.holdings) EXPECT_NE(node, goes);
+  around_.workload.needed.reset();
+  changes_.want_change({});
+  rest_all({});
+  EXPECT_EQ(changes_.phase(), Phase::kFreezing);
+  const Fencing due = changes_.take_fencing();
+  EXPECT_EQ(due.nodes, std::vector{goes});
+  EXPECT_EQ(due.why, Departures::kWhy);
+  const Epoch rested = around_.run.view.epoch();
+  fence(goes.value, Changes::Fenced::kInView);
+  EXPECT_EQ(changes_.phase(), Phase::kSettled);
+  EXPECT_EQ(around_.run.installed.epoch(), rested.value + 1);
+}
+
+// Claim: where a member that departs is needed, and views are spoilt again and again, the other of the
+// dispute goes in its place. If that one is needed, too, the first goes.
+TEST_F(ChangesTest, TheOtherGoesInItsPlace) {
+  serve(3);
+  around_.workload.needed = NodeId(11);
+  around_.workload.is_a_loss = true;
+  const auto due = [&](std::uint64_t other) {
+    around_.run.departures = {};
+    around_.run.departures.add(NodeId(11), {NodeId(other)}, {});
+    for (int i = 0; i < 3; ++i) around_.run.departures.spoilt(NodeId(other), NodeId(11));
+    changes_.want_change({});
+    rest_all({});
+    return changes_.take_fencing().nodes;
+  };
+  EXPECT_EQ(due(10), std::vector{NodeId(10)});
+  EXPECT_EQ(around_.run.departures.gone(NodeId(10)), std::set{NodeId(11)});
+  fence(10, Changes::Fenced::kInView);
+  EXPECT_EQ(changes_.phase(), Phase::kSettled);
+  EXPECT_EQ(due(99), std::vector{NodeId(11)}) << "there is no other one to go";
+}
+
+// Claim: a member that departs goes after the patience, whatever it holds. It stays if nobody else rests.
+TEST_F(ChangesTest, WhoDepartsGoesAfterThePatience) {
+  serve(2);
+  around_.workload.needed = NodeId(11);
+  around_.workload.is_a_loss = true;
+  around_.run.departures.add(NodeId(11), {NodeId(10)}, {});
+  changes_.want_change(at(599));
+  rest_all(at(599));
+  EXPECT_TRUE(changes_.take_fencing().nodes.empty());
+  changes_.want_change(at(600));
+  rest_all(at(600));
+  EXPECT_EQ(changes_.take_fencing().nodes, std::vector{NodeId(11)});
+}
+
+// Claim: a member that departs keeps what it holds where the others have no room. A late member is given up
+// by the same rule.
+TEST_F(ChangesTest, WhoDepartsMayHaveTheOnlyRoom) {
+  serve(3);
+  around_.workload.bytes_of_a_thing = 600'000;  // of 1 MiB
+  around_.workload.needed = NodeId(12);
+  around_.workload.is_a_loss = true;
+  around_.run.departures.add(NodeId(12), {NodeId(10)}, {});
+  changes_.want_change({});
+  around_.store();
+  EXPECT_TRUE(rest(around_.run.members.at(NodeId(11)), 1));
+  EXPECT_TRUE(rest(around_.run.members.at(NodeId(12)), 1));
+  EXPECT_EQ(changes_.take_restless({[](NodeId) { return true; }}, at(30)), std::set{NodeId(10)});
+}
+
+// Claim: of two that depart, one stays if the others could lose either, and not both. Without room elsewhere
+// a member that departs keeps what it holds.
+TEST_F(ChangesTest, WhoDepartsMayBeNeeded) {
+  serve(2);
+  around_.run.departures.add(NodeId(10), {NodeId(99)}, {});
+  around_.run.departures.add(NodeId(11), {NodeId(99)}, {});
+  changes_.want_change({});
+  rest_all({});
+  EXPECT_EQ(changes_.take_fencing().nodes, std::vector{NodeId(10)});
+  (void)around_.run.departures.gone(NodeId(10));
+  fence(10, Changes::Fenced::kInView);
+  EXPECT_TRUE(changes_.take_fencing().nodes.empty()) << "nobody would be left";
+  EXPECT_EQ(changes_.phase(), Phase::kSettled);
+  EXPECT_EQ(around_.run.holdings.begin()->second, NodeId(11));
+}
+
 // Claim: no question is asked about a member of a run that has installed no view yet, or whose members go on
 // while the view changes.
 TEST_F(ChangesTest, NothingToLose) {
   come(10);
   EXPECT_TRUE(changes_.can_lose({NodeId(10)}, {}));
+  EXPECT_FALSE(changes_.may_lose());
   serve(2);
+  EXPECT_TRUE(changes_.may_lose());
   around_.options.view_change = ViewChange::kAnnounced;
   EXPECT_TRUE(changes_.can_lose({NodeId(11)}, {}));
+  EXPECT_FALSE(changes_.may_lose());
   EXPECT_EQ(changes_.phase(), Phase::kSettled);
 }
 

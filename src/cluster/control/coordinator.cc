@@ -131,25 +131,12 @@ bool Coordinator::all_heard(Instant now) const {
 
 std::string Coordinator::shortage(Instant now) const {
   if (!changes_.shortage().empty() && !changes_.ending()) return changes_.shortage();
-  std::vector<std::uint64_t> unheard;
-  std::vector<std::uint64_t> doubtful;
-  std::vector<std::uint64_t> restless;
-  for (const auto& [node, member] : run_.members) {
-    if (member.record.state() == membership::JOINING || Watch::is_heard(member, now)) continue;
-    unheard.push_back(node.value);
-    if (member.spared == LedMember::Spared::kWithOthers) doubtful.push_back(node.value);
-  }
   const bool ends = changes_.ending() && phase() != Phase::kStopping;
-  if (ends && !unheard.empty()) {
-    return fmt::format("the run ends once node {} is heard, after ten minutes of silence at the latest",
-                       fmt::join(unheard, ", "));
-  }
+  std::string silent = watch_.waits_for(ends ? Watch::Wait::kForTheEnd : Watch::Wait::kForTheirReturn, now);
+  if (ends && !silent.empty()) return silent;
   if (!changes_.shortage().empty()) return changes_.shortage();
-  if (!doubtful.empty()) {
-    return fmt::format(
-        "node {} is silent, and nothing shows that it is dead; it has ten minutes to come back",
-        fmt::join(doubtful, ", "));
-  }
+  if (!silent.empty()) return silent;
+  std::vector<std::uint64_t> restless;
   if (phase() != Phase::kFreezing || changes_.awaited().empty()) return {};
   for (const NodeId node : changes_.awaited()) restless.push_back(node.value);
   return fmt::format("node {} has not come to rest", fmt::join(restless, ", "));
@@ -231,7 +218,7 @@ void Coordinator::on_message(net::PeerId from, const net::Message& message, Inst
     return reach(ControlProbe::kBeforeHere);  // sent before it knew of us
   watch_.heard(*member, now);
   dispatch(*member, *said, now);
-  fence_contradicting(now);
+  fence_reported(now);
   member = find(from);
   if (member != nullptr) watch_.schedule(*member);
 }
@@ -313,7 +300,7 @@ void Coordinator::beat(LedMember& member, const membership::Beat& said, Instant 
   }
   accuse(peer.node, said, now);
   if (phase() == Phase::kSettled && (!unreachable.empty() || watch_.quarrel_is_ripe(now)))
-    fence_all(watch_.unreachable(now), kUnreachable, now);
+    let_go(watch_.unreachable(now), now);
   LedMember* const still = find(peer);
   if (still == nullptr || !applied(*still, said.progress(), now)) return;
   changes_.lost_links(*still, said, now);
@@ -406,12 +393,27 @@ void Coordinator::fence_all(const std::vector<NodeId>& nodes, std::string_view w
   watch_.look_again(now);
 }
 
-void Coordinator::fence_contradicting(Instant now) {
-  std::vector<NodeId> nodes;
-  for (const NodeId node : changes_.take_contradicting()) {
-    if (run_.members.contains(node)) nodes.push_back(node);
+void Coordinator::fence_reported(Instant now) {
+  Fencing due = changes_.take_fencing();
+  std::erase_if(due.nodes, [this](NodeId node) { return !run_.members.contains(node); });
+  fence_all(due.nodes, due.why, now);
+}
+
+// Lets members go that have lost a dispute. They stay until the others have all that they hold.
+void Coordinator::let_go(const std::vector<NodeId>& losers, Instant now) {
+  if (losers.empty()) return;
+  for (const NodeId node : losers) {
+    outbox_.note("disputed", peer_of(run_.members.at(node).record), std::string(kUnreachable));
   }
-  fence_all(nodes, "its report contradicts those of the others", now);
+  if (!changes_.may_lose()) return fence_all(losers, kUnreachable, now);
+  changes_.want_change(now);
+}
+
+// Looks again whether members that have to go are still needed.
+void Coordinator::look_at_departures(Instant now) {
+  if (phase() != Phase::kSettled || !run_.departures.take_due(now)) return;
+  if (watch_.misses_living(now)) return run_.departures.put_off(now);  // it could not rest
+  changes_.want_change(now);
 }
 
 void Coordinator::bury(NodeId node, std::string_view why, Instant now) {
@@ -419,7 +421,7 @@ void Coordinator::bury(NodeId node, std::string_view why, Instant now) {
   CHECK(found != run_.members.end(), node.value);
   const net::PeerId peer = peer_of(found->second.record);
   outbox_.note("lost", peer, std::string(why));
-  watch_.forget(found->second);
+  watch_.forget(found->second, now);
   if (changes_.ending() && !found->second.leaves) last_word_ = now + kLastWord;
   // While the store is away no node hears of the life that it asked for, and asks again. Such a life never
   // came.
@@ -447,13 +449,14 @@ void Coordinator::tick(Instant now) {
   let_serve(now);
   const bool works = phase() == Phase::kSettled && !changes_.ending() && !run_.holdings.empty();
   if (watch_.stands_still(works, [&] { return all_heard(now); }, now)) changes_.want_change(now);
+  look_at_departures(now);
   changes_.tick([&] { return all_heard(now); }, now);
   const RestClock::Hearing hearing{
       .hears = [&](NodeId node) { return Watch::is_heard(run_.members.at(node), now); },
       .missed_alone = [&](NodeId node) { return watch_.misses_alone(node, now); }};
   const std::set<NodeId> restless = changes_.take_restless(hearing, now);
   fence_all({restless.begin(), restless.end()}, kRestless, now);
-  fence_contradicting(now);
+  fence_reported(now);
   if (last_word_ && *last_word_ <= now) last_word_.reset();
   if (changes_.take_stop_end(now) || joining_ones_stay(now)) {
     std::vector<NodeId> all;
@@ -476,6 +479,7 @@ bool Coordinator::joining_ones_stay(Instant now) {
 
 std::optional<Instant> Coordinator::next_wakeup() const {
   std::optional<Instant> wake = sooner(last_word_, joining_leave_until_);
+  if (phase() == Phase::kSettled) wake = sooner(wake, run_.departures.next_look());
   if (!arrivals_wait_) wake = sooner(wake, arrivals_.next_wakeup());
   for (const auto& due : {watch_.next_wakeup(), books_.next_wakeup(), changes_.next_wakeup()}) {
     wake = sooner(wake, due);

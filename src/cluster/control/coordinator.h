@@ -69,7 +69,7 @@ class Coordinator {
   static constexpr Duration kToldPatience{120'000'000'000};
   static constexpr std::size_t kMostNames = 100'000;  // nodes that a beat may name
   // Why a member is lost.
-  static constexpr std::string_view kUnreachable = "it and others cannot reach each other";
+  static constexpr std::string_view kUnreachable = Departures::kWhy;
   static constexpr std::string_view kRestless = "it did not come to rest in time";
 
   Coordinator(Options options, Records records, Workload& workload, net::Links& links, Instant now);
@@ -165,7 +165,9 @@ class Coordinator {
   [[nodiscard]] bool applied(const LedMember& member, const Books::Progress& progress, Instant now);
   void fence(NodeId node, std::string_view why, Instant now) { fence_all({node}, why, now); }
   void fence_all(const std::vector<NodeId>& nodes, std::string_view why, Instant now);
-  void fence_contradicting(Instant now);
+  void fence_reported(Instant now);
+  void let_go(const std::vector<NodeId>& losers, Instant now);
+  void look_at_departures(Instant now);
   void bury(NodeId node, std::string_view why, Instant now);
   void tell_expelled(Instant now);
   void refuse_for_ever(NodeId node);

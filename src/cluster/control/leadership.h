@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -26,6 +27,7 @@
 #include "cluster/control/view.h"
 #include "cluster/control/witness.h"
 #include "cluster/control/workload.h"
+#include "cluster/membership/departures.h"
 #include "cluster/membership/failure_detector.h"
 #include "cluster/membership/fenced_incarnations.h"
 #include "cluster/membership/pace.h"
@@ -131,11 +133,18 @@ struct LedMember {
 struct LedRun {
   std::map<NodeId, LedMember> members;  // Coordinator
   std::set<NodeId> expelled;            // Coordinator: the view's, and those since
+  Departures departures = {};           // Watch
   // Changes.
   FencedIncarnations fenced;  // the view's, and those since
   View view;                  // of the last epoch begun
   membership::Installed installed;
   HoldingMap holdings;
+};
+
+// Members that are to be fenced together, and why.
+struct Fencing {
+  std::vector<NodeId> nodes;
+  std::string_view why;
 };
 
 class CoordinatorOutbox;

@@ -69,11 +69,11 @@ std::vector<placement::Member> placeable(const LedRun& run, Instant now) {
   for (const auto& [node, record] : run.view.members()) {
     const auto known = paces.find(node);
     const double guess = per_core.speed * std::max<double>(record.cores(), 1);
+    const bool goes = record.state() == membership::DRAINING || run.departures.contains(node);
     members.push_back({.id = placement::MemberId(node.value),
                        .limit_bytes = record.memory_bytes(),
                        .speed = known == paces.end() ? guess : known->second.speed,
-                       .service = record.state() == membership::DRAINING ? placement::Service::kDraining
-                                                                         : placement::Service::kServing,
+                       .service = goes ? placement::Service::kDraining : placement::Service::kServing,
                        .own_work = known == paces.end() ? per_core.own_work : known->second.own_work});
   }
   return members;
@@ -110,7 +110,20 @@ double step_seconds(const LedRun& run, Instant now) {
     if (pace.step_s > 0) told.push_back(pace.step_s);
   }
   if (told.empty()) return 0;
-  const auto middle = told.begin() + static_cast<std::ptrdiff_t>(told.size() / 2);
+  const auto middle = told.begin() + static_cast<std::ptrdiff_t>((told.size() - 1) / 2);
+  std::ranges::nth_element(told, middle);
+  return *middle;
+}
+
+double agreed_step_seconds(const LedRun& run) {
+  std::vector<double> told;
+  for (const auto& [node, record] : run.view.members()) {
+    const auto member = run.members.find(node);
+    const auto pace = member == run.members.end() ? std::nullopt : member->second.pace.pace();
+    told.push_back(pace ? pace->step_s : 0);
+  }
+  if (told.empty()) return 0;
+  const auto middle = told.begin() + static_cast<std::ptrdiff_t>((told.size() - 1) / 2);
   std::ranges::nth_element(told, middle);
   return *middle;
 }
@@ -234,6 +247,17 @@ membership::Install install_message(const LedRun& run) {
   return install;
 }
 
+Result<placement::Decision> placed_at_rest(const AtRest& rest, std::vector<placement::Member> members,
+                                           const placement::Options& options) {
+  const auto things = things_with_copies(rest.workload, rest.reports);
+  auto placed = placement::place(things, members, current_placement(rest.run), options);
+  if (placed.ok()) return placed;
+  for (placement::Member& member : members) {
+    if (rest.run.departures.contains(NodeId(member.id.value))) member.service = placement::Service::kServing;
+  }
+  return placement::place(things, members, current_placement(rest.run), options);
+}
+
 bool go_on_without(const std::set<NodeId>& nodes, const AtRest& rest, const placement::Options& options,
                    Instant now) {
   std::vector<placement::Member> members = members_to_place(rest.run, now);
@@ -241,8 +265,7 @@ bool go_on_without(const std::set<NodeId>& nodes, const AtRest& rest, const plac
     const NodeId node(member.id.value);
     return nodes.contains(node) || !rest.reports.contains(node);
   });
-  const auto placed = placement::place(things_with_copies(rest.workload, rest.reports), members,
-                                       current_placement(rest.run), options);
+  const auto placed = placed_at_rest(rest, std::move(members), options);
   return placed.ok() && !decide(rest, holdings_of(placed->placement)).failure;
 }
 
@@ -258,6 +281,36 @@ bool have_all(const AtRest& rest, Instant now) {
   const auto placed = placement::place(things_with_copies(rest.workload, rest.reports), members,
                                        current_placement(rest.run), {});
   return placed.ok() && !loses_a_part(rest, placed->placement);
+}
+
+Fencing due_at_rest(const AtRest& rest, Duration patience, Instant now) {
+  const std::set<NodeId> odd = rest.workload.contradicting(rest.reports);
+  if (!odd.empty()) return {.nodes = {odd.begin(), odd.end()}, .why = kContradicts};
+  Fencing due{.nodes = {}, .why = Departures::kWhy};
+  std::map<NodeId, membership::Frozen> others = rest.reports;
+  const auto go = [&](const std::set<NodeId>& nodes) {
+    for (const NodeId node : nodes) others.erase(node);
+    due.nodes.insert(due.nodes.end(), nodes.begin(), nodes.end());
+  };
+  const auto can_go = [&](const std::set<NodeId>& nodes) {
+    auto left = others;
+    for (const NodeId node : nodes) {
+      if (left.erase(node) == 0) return false;
+    }
+    return !nodes.empty() && have_all({rest.workload, rest.run, left, rest.committed}, now);
+  };
+  const Departures& departures = rest.run.departures;
+  for (const NodeId node : departures.nodes()) {
+    const std::set<NodeId> in_its_place = departures.in_its_place(node);
+    if (can_go({node})) {
+      go({node});
+    } else if (can_go(in_its_place)) {
+      go(in_its_place);
+    } else if (others.contains(node) && others.size() > 1 && departures.is_over(node, patience, now)) {
+      go({node});
+    }
+  }
+  return due;
 }
 
 std::set<NodeId> without_report(const View& view, const std::map<NodeId, membership::Frozen>& reports) {

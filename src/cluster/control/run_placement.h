@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -46,10 +47,18 @@ struct AtRest {
                                                  const placement::Placement& placed);
 // What members are told of the last placement.
 [[nodiscard]] membership::Install install_message(const LedRun& run);
+// Where all things are to be, on these members. Those that depart get nothing, if the others have room.
+[[nodiscard]] Result<placement::Decision> placed_at_rest(const AtRest& rest,
+                                                         std::vector<placement::Member> members,
+                                                         const placement::Options& options);
 // Whether the members that rest could go on without these: they have all that the run has learnt, and room.
 // What a member has that has not come to rest is not known, so it counts for nothing.
 [[nodiscard]] bool go_on_without(const std::set<NodeId>& nodes, const AtRest& rest,
                                  const placement::Options& options, Instant now);
+inline constexpr std::string_view kContradicts = "its report contradicts those of the others";
+// Members that are to be fenced by what was reported. They contradict the others, or they depart. Then the
+// others that rest have all that the run has learnt, or the patience is over and others rest.
+[[nodiscard]] Fencing due_at_rest(const AtRest& rest, Duration patience, Instant now);
 // Whether the members that rest have all that the run has learnt. With little memory they may have no room
 // for it: then they keep their copies until another member comes.
 [[nodiscard]] bool have_all(const AtRest& rest, Instant now);
@@ -78,8 +87,12 @@ inline constexpr double kMostOfMedian = 64;
 [[nodiscard]] Result<placement::Decision> placed_anew(const Workload& workload, const LedRun& run,
                                                       placement::Options options, Instant now);
 
-// The time of a step as the members have measured it, waiting included: the median, 0 if none is measured.
+// The time of a step as the members have measured it, waiting included: the median, of two in the middle the
+// lower one. 0 if none is measured.
 [[nodiscard]] double step_seconds(const LedRun& run, Instant now);
+
+// So long a step takes at least by the word of more than half of the view; 0: these have not said.
+[[nodiscard]] double agreed_step_seconds(const LedRun& run);
 
 // Notes which members hold something from now on. The pace of a member on trial is forgotten.
 void see_idle_members(LedRun& run, Instant now);

@@ -79,15 +79,32 @@ TEST(RunPlacement, GoesOnWithThoseThatRest) {
   EXPECT_FALSE(go_on_without({NodeId(10), NodeId(11)}, rest, {}, {}));  // nobody is left
 }
 
-// Claim: the time of a step is the median of those that members have measured.
+// Claim: the time of a step is the median of those that members have measured; of two, the lower one.
 TEST(RunPlacement, MedianStep) {
   TestLeadership around;
   EXPECT_EQ(step_seconds(around.run, {}), 0);
-  for (const std::uint64_t node : {10U, 11U, 12U}) {
+  const std::vector<double> medians{10, 10, 11, 11};
+  for (const std::uint64_t node : {10U, 11U, 12U, 13U}) {
     const auto step_s = static_cast<double>(node);
     around.add(node, membership::SERVING).pace.add({.speed = 1, .step_s = step_s});
+    EXPECT_EQ(step_seconds(around.run, {}), medians[node - 10]) << node;
   }
-  EXPECT_EQ(step_seconds(around.run, {}), 11);
+}
+
+// Claim: so long a step takes as more than half of the view say, and members that have not said anything
+// count. A single one decides nothing where others have not told their paces yet.
+TEST(RunPlacement, AgreedStep) {
+  TestLeadership around;
+  EXPECT_EQ(agreed_step_seconds(around.run), 0);
+  for (const std::uint64_t node : {10U, 11U, 12U, 13U}) around.add(node, membership::SERVING);
+  const auto says = [&](std::uint64_t node, double step_s) {
+    around.run.members.at(NodeId(node)).pace.add({.speed = 1, .step_s = step_s});
+    return agreed_step_seconds(around.run);
+  };
+  EXPECT_EQ(says(10, 1000), 0);
+  EXPECT_EQ(says(11, 1000), 0);
+  EXPECT_EQ(says(12, 20), 20);
+  EXPECT_EQ(says(13, 30), 30);
 }
 
 // Claim: a member that has long held nothing is due for a trial. When it then gets something, its earlier

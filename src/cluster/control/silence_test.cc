@@ -73,6 +73,8 @@ TEST_F(CoordinatorOfSix, WhatWasRelayedHasTimeAnew) {
       }
       now_ = now_ + from_milliseconds(100);
       coordinator_->tick(now_);
+      store();
+      if (coordinator_->phase() == Coordinator::Phase::kFreezing) rest();
     }
     return coordinator_->view().find(members_[1]) == nullptr;
   };

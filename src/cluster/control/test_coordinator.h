@@ -26,6 +26,7 @@ namespace gossamer::cluster {
 class EqualThings final : public Workload {
  public:
   std::uint64_t count = 1;
+  std::optional<NodeId> needed;  // a part is lost without its report
   [[nodiscard]] std::vector<placement::Thing> things() const override {
     std::vector<placement::Thing> things;
     for (std::uint64_t i = 0; i < count; ++i)
@@ -48,6 +49,7 @@ class EqualThings final : public Workload {
     for (const auto& [node, frozen] : rest.reports) {
       if (frozen.report().starts_with('L')) decision.bytes += frozen.report();
     }
+    decision.lost = needed && !rest.reports.contains(*needed);
     return decision;
   }
 };

@@ -2,6 +2,7 @@
 #include "cluster/control/watch.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
@@ -54,12 +55,13 @@ void Watch::schedule(LedMember& member) {
   wake(member, member.detector ? member.detector->next_wakeup() : std::optional(member.deadline));
 }
 
-void Watch::forget(const LedMember& member) {
+void Watch::forget(const LedMember& member, Instant now) {
   const NodeId node(member.record.node());
   if (member.wake) wakes_.erase({*member.wake, node});
   disputes_.gone(node);
   doubts_.gone(node);
   accusations_.gone(node);
+  for (const NodeId one : run_.departures.gone(node)) disputes_.charge(one, node, now);
   stall_clock_.gone(node);
   asked_about_.erase(node);
   asked_.erase(node);
@@ -173,6 +175,8 @@ void Watch::works(const Work& work, Instant now) {
   if (before == work) return;
   disputes_.all_anew();
   if (before.committed != work.committed) stall_clock_.stepped(now);
+  if (before.installed != work.installed) return run_.departures.installed(now);
+  if (before.committed < work.committed) run_.departures.stepped(now);
 }
 
 bool Watch::stands_still(bool works, const std::function<bool()>& all_heard, Instant now) {
@@ -195,13 +199,16 @@ std::vector<NodeId> Watch::unreachable(Instant now) {
   std::map<NodeId, Incarnation> heard;
   for (const auto& [node, record] : run_.view.members()) {  // a joining member does not judge
     const auto member = run_.members.find(node);
-    if (member != run_.members.end() && is_heard(member->second, now))
+    if (member != run_.members.end() && is_heard(member->second, now) && !run_.departures.contains(node))
       heard[node] = Incarnation(member->second.record.incarnation());
   }
   std::vector<NodeId> losers;
   const Duration ripe = from_seconds(std::min(3 * step_seconds(run_, now), kLongestStep.seconds()));
-  for (auto loser = disputes_.settle(heard, ripe, now); loser; loser = disputes_.settle(heard, ripe, now))
-    losers.push_back(*loser);
+  while (const auto loser = disputes_.settle(heard, ripe, now)) {
+    heard.erase(loser->node);
+    losers.push_back(loser->node);
+    run_.departures.add(loser->node, loser->with, now);
+  }
   if (!losers.empty()) reach(ControlProbe::kUnreachable);
   return losers;
 }
@@ -211,7 +218,7 @@ void Watch::loses(NodeId by, NodeId of, std::uint64_t times, Epoch epoch, Instan
   if (options_.view_change != ViewChange::kFrozen || !serving.contains(by) || !serving.contains(of)) return;
   if (!accusations_.stands(by, of) || !options_.guarded(Defect::kEndlessQuarrel)) return;
   reach(ControlProbe::kQuarrel);
-  disputes_.quarrels(by, of, times, epoch, now);
+  if (disputes_.quarrels(by, of, times, epoch, now)) run_.departures.spoilt(by, of);
 }
 
 bool Watch::quarrel_is_ripe(Instant now) const {
@@ -469,6 +476,20 @@ std::vector<Fencing> Watch::fencings(std::vector<NodeId> late, std::vector<NodeI
   reach(ControlProbe::kSilent);
   all.push_back({std::move(dead), kSilent});
   return all;
+}
+
+std::string Watch::waits_for(Wait wait, Instant now) const {
+  const bool ends = wait == Wait::kForTheEnd;
+  std::vector<std::uint64_t> nodes;
+  for (const auto& [node, member] : run_.members) {
+    const bool waits = ends ? !is_heard(member, now) : member.spared == LedMember::Spared::kWithOthers;
+    if (waits && member.record.state() != membership::JOINING) nodes.push_back(node.value);
+  }
+  if (nodes.empty()) return {};
+  const std::string_view words =
+      ends ? "the run ends once node {} is heard, after ten minutes of silence at the latest"
+           : "node {} is silent, and nothing shows that it is dead; it has ten minutes to come back";
+  return fmt::format(fmt::runtime(words), fmt::join(nodes, ", "));
 }
 
 std::optional<Instant> Watch::next_wakeup() const {

@@ -35,11 +35,6 @@ struct Patience {
   Duration elsewhere;  // one on another machine
   Duration here;       // one on the coordinator's own, where no network can be at fault
 };
-// Members that are to be fenced together, and why.
-struct Fencing {
-  std::vector<NodeId> nodes;
-  std::string_view why;
-};
 
 class Watch {
  public:
@@ -71,7 +66,7 @@ class Watch {
   // Sets the member's wake-up by what is known of it. Called once an event of the member is dealt with.
   void schedule(LedMember& member);
   // The member is about to be removed from the run.
-  void forget(const LedMember& member);
+  void forget(const LedMember& member, Instant now);
 
   // What the member `by` says of others.
   struct Word {
@@ -105,7 +100,7 @@ class Watch {
   // `works`: a step is expected.
   [[nodiscard]] bool stands_still(bool works, const std::function<bool()>& all_heard, Instant now);
   // Members that have to go because they and others do not reach each other, and no step was taken for as
-  // long as three of them last.
+  // long as three of them last. They are among the run's departures from now on.
   [[nodiscard]] std::vector<NodeId> unreachable(Instant now);
   // Whether the run loses nothing if these members of the view are fenced (Changes::can_lose).
   using CanLose = std::function<bool(const std::set<NodeId>& silent)>;
@@ -123,6 +118,9 @@ class Watch {
   // Whether others hear a member that this process does not: steps go on, and a change would stop them.
   [[nodiscard]] bool misses_living(Instant now) const;
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
+  // Which silent members the run waits for, for people; "": for none.
+  enum class Wait { kForTheEnd, kForTheirReturn };
+  [[nodiscard]] std::string waits_for(Wait wait, Instant now) const;
 
  private:
   void wake(LedMember& member, std::optional<Instant> when);

@@ -339,7 +339,7 @@ TEST_F(WatchTest, WhoCannotBeNeeded) {
          watch_.due({.elsewhere = from_seconds(20), .here = from_seconds(25)}, never, now)) {
       for (const NodeId node : one.nodes) {
         due[node] = ms;
-        watch_.forget(around_.run.members.at(node));
+        watch_.forget(around_.run.members.at(node), {});
         around_.run.members.erase(node);
       }
     }

@@ -24,13 +24,13 @@ std::optional<Instant> Disputes::since(NodeId by, NodeId of) const {
   return place == said->second.end() ? std::nullopt : std::optional(place->second);
 }
 
-void Disputes::quarrels(NodeId by, NodeId of, std::uint64_t times, Epoch epoch, Instant now) {
+bool Disputes::quarrels(NodeId by, NodeId of, std::uint64_t times, Epoch epoch, Instant now) {
   Quarrel& quarrel = quarrels_[{by, of}];
   if (now - quarrel.last > kQuarrelForgotten) quarrel.epochs = 0;
   const bool is_new = times > quarrel.times && (quarrel.epochs == 0 || quarrel.epoch != epoch);
   quarrel.times = std::max(quarrel.times, times);
-  if (!is_new) return;
-  quarrel = {.epoch = epoch, .epochs = quarrel.epochs + 1, .times = times, .last = now};
+  if (is_new) quarrel = {.epoch = epoch, .epochs = quarrel.epochs + 1, .times = times, .last = now};
+  return is_new;
 }
 
 bool Disputes::quarrel_is_ripe(const std::function<bool(NodeId)>& heard) const {
@@ -84,8 +84,8 @@ std::map<NodeId, Disputes::Weight> Disputes::weights(const std::map<NodeId, Inca
   return weights;
 }
 
-std::optional<NodeId> Disputes::settle(const std::map<NodeId, Incarnation>& heard, Duration ripe,
-                                       Instant now) {
+std::optional<Disputes::Loser> Disputes::settle(const std::map<NodeId, Incarnation>& heard, Duration ripe,
+                                                Instant now) {
   const std::map<NodeId, Weight> weighed = weights(heard, ripe, now);
   if (weighed.empty()) return std::nullopt;
   const auto lighter = [](const auto& a, const auto& b) { return a.second < b.second; };
@@ -95,8 +95,9 @@ std::optional<NodeId> Disputes::settle(const std::map<NodeId, Incarnation>& hear
   for (auto& [node, costs] : costs_) {
     for (Cost& cost : costs) cost.with.erase(loser);
   }
+  const std::set<NodeId> with = partners(loser);
   gone(loser);
-  return loser;
+  return Loser{.node = loser, .with = with};
 }
 
 bool Disputes::counts(const Cost& cost, const std::set<NodeId>& partners) const {
@@ -148,6 +149,11 @@ std::set<NodeId> Disputes::partners(NodeId node) const {
     if (quarrel.is_ripe() && who.second == node) partners.insert(who.first);
   }
   return partners;
+}
+
+void Disputes::charge(NodeId stays, NodeId gone, Instant now) {
+  if (memory_ == Memory::kKept)
+    costs_[stays].push_back({.node = gone, .when = now, .by_word = false, .with = {}});
 }
 
 void Disputes::gone(NodeId node) {

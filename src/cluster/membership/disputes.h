@@ -54,8 +54,9 @@ class Disputes {
   // Replaces the word of `by`: all nodes that it does not reach now. Others that it named before are settled.
   void says(NodeId by, const std::set<NodeId>& unreachable, Instant now);
   // `by` says that `of` has broken rules towards it so many times in all, and that their link has ended in
-  // the view of this epoch. It counts once for a view, and only if the number has risen.
-  void quarrels(NodeId by, NodeId of, std::uint64_t times, Epoch epoch, Instant now);
+  // the view of this epoch. It counts once for a view, and only if the number has risen. Returns whether it
+  // counts.
+  bool quarrels(NodeId by, NodeId of, std::uint64_t times, Epoch epoch, Instant now);
   // Since when `by` has said that it does not reach `of`.
   [[nodiscard]] std::optional<Instant> since(NodeId by, NodeId of) const;
 
@@ -63,10 +64,16 @@ class Disputes {
   [[nodiscard]] bool none() const { return said_.empty() && quarrels_.empty(); }
   // Whether two that are both heard have one.
   [[nodiscard]] bool quarrel_is_ripe(const std::function<bool(NodeId)>& heard) const;
+  struct Loser {
+    NodeId node;
+    std::set<NodeId> with;  // the others of its disputes
+  };
   // The member of `heard` that has to go, if a dispute between two of them is ripe. It is then gone(). Only
   // the words of members in `heard` count. `ripe`: after so long, at least kRipe.
-  [[nodiscard]] std::optional<NodeId> settle(const std::map<NodeId, Incarnation>& heard, Duration ripe,
-                                             Instant now);
+  [[nodiscard]] std::optional<Loser> settle(const std::map<NodeId, Incarnation>& heard, Duration ripe,
+                                            Instant now);
+  // The node `gone` went in the place of the loser `stays`, which counts against that one.
+  void charge(NodeId stays, NodeId gone, Instant now);
   // The node is gone, for whatever reason. Its next life begins with nothing.
   void gone(NodeId node);
   // What the node says, and what is said about it, counts from now: it could not have been reached before.

@@ -33,8 +33,8 @@ class DisputesTest : public ::testing::Test {
         const auto said = accusations.find(node);
         disputes_.says(node, said == accusations.end() ? std::set<NodeId>() : said->second, now_);
         while (const auto loser = disputes_.settle(heard_, {}, now_)) {
-          gone.push_back(*loser);
-          begin(*loser);
+          gone.push_back(loser->node);
+          begin(loser->node);
         }
       }
       now_ = now_ + from_milliseconds(100);
@@ -197,6 +197,18 @@ TEST_F(DisputesTest, QuarrelsWithMany) {
   EXPECT_EQ(quarrel({{kB, kC}}), Gone{kC});
   EXPECT_EQ(quarrel({{kA, kC}}), Gone{kA}) << "in turn";
   EXPECT_EQ(quarrel({{kB, kC}}), Gone{kC}) << "it has cost A a life";
+}
+
+// Claim: one in whose place another went is the next to go, though it is older.
+TEST_F(DisputesTest, WhoWasFavouredGoesNext) {
+  EXPECT_EQ(quarrel({{kA, kB}}), std::vector{kB});
+  begin(kB);
+  disputes_.gone(kA);
+  EXPECT_EQ(quarrel({{kA, kC}}), std::vector{kC});
+  disputes_.gone(kA);
+  disputes_.charge(kA, kC, now_);
+  now_ = now_ + from_seconds(1);
+  EXPECT_EQ(quarrel({{kA, kD}}), std::vector{kA});
 }
 
 }  // namespace

@@ -46,9 +46,17 @@ Duration RestClock::left_of(Duration most, NodeId node) const {
   return std::max(Duration{most.ns >> halves}, time_);
 }
 
+void RestClock::steps_take(double seconds) {
+  steps_ = from_seconds(std::min(kMostSteps * seconds, kLongest.seconds()));
+}
+
+Duration RestClock::most_of(const Member& member) const {
+  return member.worked ? std::max(patience_, steps_) : patience_;
+}
+
 // Requires that the request has left.
 Instant RestClock::late_from(NodeId node, const Member& member) const {
-  const Duration most = member.worked ? patience_ : Duration{kMostTimes * time_.ns};
+  const Duration most = member.worked ? most_of(member) : Duration{kMostTimes * time_.ns};
   const Instant limit = std::max(member.limits, *asked_) + left_of(most, node);
   return std::min(limit, std::max(member.since, *asked_) + time_);
 }
@@ -71,7 +79,7 @@ RestClock::Late RestClock::late(const std::set<NodeId>& awaited, const Hearing& 
     if (silent && hearing.missed_alone && !hearing.missed_alone(node)) continue;
     late.nodes.insert(node);
     member.late = true;
-    if (!silent && std::max(member.limits, *asked_) + left_of(patience_, node) <= now)
+    if (!silent && std::max(member.limits, *asked_) + left_of(most_of(member), node) <= now)
       late.given_up.insert(node);
   }
   return late;

@@ -11,8 +11,9 @@
 //
 // A member could stretch its time for ever by such words. So it is late kMostTimes times the time after the
 // request, or after its last silence, if it has not worked. `patience` after that it is given up, whatever it
-// says. A node that was late when it lost its life has half of these in its next life, and so on, down to the
-// time. So it cannot hold the others for long again and again.
+// says. In a run of long steps an engine that works has the time of kMostSteps of them. A node that was late
+// when it lost its life has half of these in its next life, and so on, down to the time. So it cannot hold
+// the others for long again and again.
 //
 // Cost: a beat costs one look-up; late() is linear, and due once in the time, or once a second while a member
 // is late. Thread rule: one owner.
@@ -32,7 +33,9 @@ namespace gossamer::cluster {
 class RestClock {
  public:
   static constexpr int kMostTimes = 4;
-  static constexpr Duration kLookAgain{1'000'000'000};  // at late members
+  static constexpr double kMostSteps = 3;
+  static constexpr Duration kLongest{3'600'000'000'000};  // of the time of these steps
+  static constexpr Duration kLookAgain{1'000'000'000};    // at late members
 
   // `time`: how long an engine without a sign of life may take.
   RestClock(Duration time, Duration patience) : time_(time), patience_(patience) {}
@@ -51,6 +54,9 @@ class RestClock {
   // The node has lost its life.
   void gone(NodeId node);
 
+  // So long the run's steps take, by the word of most members; 0: not known.
+  void steps_take(double seconds);
+
   // What this process hears of its members.
   struct Hearing {
     std::function<bool(NodeId)> hears;
@@ -59,7 +65,7 @@ class RestClock {
   };
   struct Late {
     std::set<NodeId> nodes = {};     // they had their time
-    std::set<NodeId> given_up = {};  // of them, those that are heard, and had the patience, too
+    std::set<NodeId> given_up = {};  // of them, those that are heard, and had all of their time
   };
   // Looks at the members that do not rest yet. Names none before next_look().
   [[nodiscard]] Late late(const std::set<NodeId>& awaited, const Hearing& hearing, Instant now);
@@ -76,12 +82,15 @@ class RestClock {
     bool late = false;
     std::uint64_t work_ms = 0;
   };
+  // The most time of a member, whatever it says.
+  [[nodiscard]] Duration most_of(const Member& member) const;
   [[nodiscard]] Instant late_from(NodeId node, const Member& member) const;
   // What is left to the node of so much.
   [[nodiscard]] Duration left_of(Duration most, NodeId node) const;
 
   const Duration time_;
   const Duration patience_;
+  Duration steps_;
   std::optional<Instant> asked_;
   std::optional<Instant> look_;
   std::map<NodeId, Member> members_;

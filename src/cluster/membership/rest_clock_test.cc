@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <map>
+#include <set>
+
 namespace gossamer::cluster {
 namespace {
 
@@ -103,6 +107,28 @@ TEST_F(RestClockTest, GivesUpAfterThePatience) {
     EXPECT_EQ(clock_.next_look(), rest_at(s + 1));
   }
   EXPECT_EQ(look({kResting}, 600).given_up, std::set{kResting});
+}
+
+// Claim: where the run's steps take long, an engine that works has the time of three of them, and an hour at
+// most. One that gives no sign of work has no more than in any run.
+TEST_F(RestClockTest, LongStepsGiveTime) {
+  double begin = 0;
+  std::uint64_t work_ms = 0;
+  for (const auto& [step_s, most] : std::map<double, int>{{0, 600}, {100, 600}, {900, 2700}, {1e24, 3600}}) {
+    clock_.steps_take(step_s);
+    ask(begin);
+    int idle_late = 0;
+    for (int s = 1; s < most; ++s) {
+      clock_.beat(kResting, true, ++work_ms, rest_at(begin + s));
+      const RestClock::Late found = look({kResting, kOther}, begin + s);
+      EXPECT_FALSE(found.nodes.contains(kResting)) << s;
+      if (idle_late == 0 && found.nodes.contains(kOther)) idle_late = s;
+      EXPECT_EQ(found.given_up.contains(kOther), s >= 600) << s;
+    }
+    EXPECT_EQ(idle_late, 30);
+    EXPECT_TRUE(look({kResting}, begin + most).given_up.contains(kResting)) << step_s;
+    begin += 10'000;
+  }
 }
 
 // Claim: a node that says that it works, and never rests, holds the others for the patience once. Its later
