@@ -144,8 +144,6 @@ void Changes::want_change(Instant now) {
   advance(Event::kWanted, {.now = now});
 }
 
-void Changes::let_wait(const Cause&) { reach(ControlProbe::kChangeWaits); }
-
 // What a member had may be more rows than one write takes, and this coordinator may end between two writes.
 // Its successor must know first that the end waits. It would else let the others go, and nobody would take
 // over what the dead one held.
@@ -193,7 +191,7 @@ Change Changes::next_difference() {
       member.record.set_state(membership::SERVING);
     if (member.wants_to_drain) member.record.set_state(membership::DRAINING);
     if (member.record.state() == before) continue;
-    if (guarded(Defect::kForgottenMember)) outbox_.put(put_member(member.record));
+    if (options_.guarded(Defect::kForgottenMember)) outbox_.put(put_member(member.record));
     *change.add_members() = member.record;
     outbox_.note(member.record.state() == membership::SERVING ? "serving" : "draining",
                  peer_of(member.record), member.record.name());
@@ -210,12 +208,14 @@ void Changes::begin_anew(const Cause& cause) {
 
 void Changes::begin_change(const Cause& cause) {
   reports_.clear();
+  fencing_ = {};
+  run_.departures.rest();
   rest_clock_.begin();
   announce(rest());
   outbox_.then([this, epoch = run_.view.epoch()] {
     if (epoch == run_.view.epoch() && members_rest()) rest_clock_.left(outbox_.now());
   });
-  if (options_.view_change == ViewChange::kAnnounced || !guarded(Defect::kNoFreeze) || all_rest())
+  if (options_.view_change == ViewChange::kAnnounced || !options_.guarded(Defect::kNoFreeze) || all_rest())
     advance(Event::kAllRest, {.now = cause.now});
 }
 
@@ -257,7 +257,7 @@ void Changes::keep_report(const Cause& cause) {
 // Members that go on have nothing to hand over. At the end each saves what it holds.
 bool Changes::may_lose() const {
   return options_.view_change == ViewChange::kFrozen && run_.installed.epoch() != 0 &&
-         phase_ != Phase::kStopping && guarded(Defect::kLossUnasked);
+         phase_ != Phase::kStopping && options_.guarded(Defect::kLossUnasked);
 }
 
 bool Changes::can_lose(const std::set<NodeId>& silent, Instant now) {
@@ -301,7 +301,7 @@ void Changes::release_the_leaving(const Cause& cause) {
 void Changes::decide(const Cause& cause) {
   const Instant now = cause.now;
   rest_clock_.end();
-  if (fencing_ = due_at_rest(at_rest(reports_), options_.patience, now); !fencing_.nodes.empty()) return;
+  if (fencing_ = due_at_rest(at_rest(reports_), now); !fencing_.nodes.empty()) return;
   if (std::string few = too_few(run_, options_); !few.empty()) {
     if (options_.waits_for) next_look_ = now + kLookEvery;
     advance(Event::kTooLittle, {.now = now, .text = std::move(few)});
@@ -341,9 +341,6 @@ void Changes::look_whether_it_waits(Instant now) {
   if (waits && too_few(run_, options_) != shortage_) advance(Event::kWaited, {.now = now});
 }
 
-// Members that go on need nothing but the new view.
-void Changes::go_on(const Cause&) { reach(ControlProbe::kAnnouncedAlone); }
-
 AtRest Changes::at_rest(const std::map<NodeId, membership::Frozen>& reports) {
   const std::optional<MarkLedger>& marks = books_.marks();
   return {workload_, run_, reports, marks ? std::optional(marks->committed()) : std::nullopt};
@@ -359,6 +356,7 @@ void Changes::install(const Cause& cause) {
   outbox_.put(put_installed(run_.installed));
   workload_.installed(decision);
   see_idle_members(run_, cause.now);
+  run_.departures.installed(cause.now);
   shortage_.clear();
   next_rebalance_ = cause.now + kSettlesIn;
   outbox_.note("installed", {},
@@ -440,7 +438,7 @@ void Changes::tick(const std::function<bool()>& all_heard, Instant now) {
 }
 
 void Changes::beats(const LedMember& member, const membership::Beat& said, Instant now) {
-  if (!guarded(Defect::kFreezeTimeFences)) return;
+  if (!options_.guarded(Defect::kFreezeTimeFences)) return;
   rest_clock_.beat(NodeId(member.record.node()), said.epoch() == run_.view.epoch().value, said.work_ms(),
                    now);
 }

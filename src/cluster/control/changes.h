@@ -171,13 +171,13 @@ class Changes {
   void begin_change(const Cause& cause);
   void begin_anew(const Cause& cause);
   void go_on_without_fenced(const Cause& cause);
-  void let_wait(const Cause& cause);
+  void let_wait(const Cause&) { reach(ControlProbe::kChangeWaits); }
   void keep_report(const Cause& cause);
   void wait_for_silent(const Cause& cause);
   void decide(const Cause& cause);
   void look_whether_it_waits(Instant now);
   void fall_short(const Cause& cause);
-  void go_on(const Cause& cause);
+  void go_on(const Cause&) { reach(ControlProbe::kAnnouncedAlone); }  // they need nothing but the view
   void install(const Cause& cause);
   void release_the_leaving(const Cause& cause);
   void rebalance(const Cause& cause);
@@ -201,7 +201,6 @@ class Changes {
   void place(Instant now);
   [[nodiscard]] bool all_rest() const { return awaited().empty(); }
   [[nodiscard]] AtRest at_rest(const std::map<NodeId, membership::Frozen>& reports);
-  [[nodiscard]] bool guarded(Defect without) const { return options_.guarded(without); }
   void reach(ControlProbe probe) const { reached(options_.probes, probe); }
 
   const CoordinatorOptions& options_;

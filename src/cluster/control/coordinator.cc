@@ -411,8 +411,9 @@ void Coordinator::let_go(const std::vector<NodeId>& losers, Instant now) {
 
 // Looks again whether members that have to go are still needed.
 void Coordinator::look_at_departures(Instant now) {
-  if (phase() != Phase::kSettled || !run_.departures.take_due(now)) return;
+  if (phase() != Phase::kSettled || !run_.departures.is_due(now)) return;
   if (watch_.misses_living(now)) return run_.departures.put_off(now);  // it could not rest
+  run_.departures.looks();
   changes_.want_change(now);
 }
 

@@ -70,8 +70,8 @@ TEST_F(DepartingMember, HandsOverFirst) {
   EXPECT_EQ(events("disputed"), 1);
 }
 
-// Claim: a loser that is needed for ever goes at the first rest after ten minutes without a step.
-TEST_F(DepartingMember, GoesAfterThePatience) {
+// Claim: a loser that is needed for ever goes at the tenth look, 1023 s of work later.
+TEST_F(DepartingMember, GoesAtTheTenthLook) {
   workload_.needed = members_[1].node;
   EXPECT_NEAR(accused_for(2000), 7 + 1023, 3);
   EXPECT_FALSE(is_there());
@@ -108,7 +108,40 @@ TEST_F(DepartingMember, NoRestWhileOneIsMissed) {
   EXPECT_NE(coordinator_->view().find(missed), nullptr);
 }
 
-// Claim: who has lost a dispute has no word in others. Neither an Install nor a step ends its departure.
+// Claim: where nobody rests, a loser goes at once.
+TEST_F(DepartingMember, GoesAtOnceWhereNobodyRests) {
+  view_change_ = ViewChange::kAnnounced;
+  lead_again();
+  for (const net::PeerId peer : members_) say(peer, [](auto& said) { said.mutable_here(); });
+  workload_.needed = members_[1].node;
+  EXPECT_NEAR(accused_for(100), 7.1, 0.2);
+  EXPECT_EQ(rests_, 0);
+}
+
+// Claim: one in whose place another went loses its next quarrel, though it is older.
+TEST(DepartingByWord, WhoWasFavouredGoesNext) {
+  TestLeadership around;
+  Watch watch{around.shared(), around.links, {}};
+  for (const std::uint64_t node : {10U, 11U, 12U}) {
+    LedMember& member = around.add(node, membership::SERVING);
+    watch.expect(member, {});
+    watch.come(member, {});
+    watch.heard(member, {});
+  }
+  around.run.departures.add(NodeId(10), NodeId(11));
+  for (const std::uint64_t epoch : {5U, 6U, 7U})
+    around.run.departures.spoilt(NodeId(10), NodeId(11), Epoch(epoch));
+  watch.forget(around.run.members.at(NodeId(11)), {});
+  around.run.members.erase(NodeId(11));
+  EXPECT_TRUE(around.run.departures.nodes().empty());
+  (void)watch.accuses(NodeId(12), NodeId(10), "a rule");
+  for (const std::uint64_t epoch : {8U, 9U, 10U})
+    watch.loses(NodeId(12), NodeId(10), epoch, Epoch(epoch), at(0.1));
+  EXPECT_EQ(watch.unreachable(at(0.1)), std::vector{NodeId(10)});
+}
+
+// Claim: a loser of a dispute has no word in others. Neither an Install nor a step ends its departure. Its
+// looks count anew from a step.
 TEST(DepartingByWord, HasNoOtherWord) {
   TestLeadership around;
   Watch watch{around.shared(), around.links, {}};
@@ -130,11 +163,12 @@ TEST(DepartingByWord, HasNoOtherWord) {
     return all;
   };
   EXPECT_EQ(losers(0, 20'000, {Epoch(1), StepNumber(5)}), std::vector{NodeId(11)});
+  for (int i = 0; i < 10; ++i) around.run.departures.looks();
   EXPECT_EQ(losers(20'000, 40'000, {Epoch(2), StepNumber(6)}), std::vector<NodeId>());
-  EXPECT_EQ(around.run.departures.next_look(), at(21));
+  EXPECT_TRUE(around.run.departures.is_over(NodeId(11)));
   EXPECT_EQ(losers(40'000, 60'000, {Epoch(2), StepNumber(7)}), std::vector<NodeId>());
-  EXPECT_FALSE(around.run.departures.is_over(NodeId(11), from_seconds(60), at(99)));
-  EXPECT_TRUE(around.run.departures.is_over(NodeId(11), from_seconds(60), at(100)));
+  EXPECT_FALSE(around.run.departures.is_over(NodeId(11)));
+  EXPECT_TRUE(around.run.departures.contains(NodeId(11)));
   watch.forget(around.run.members.at(NodeId(11)), at(100));
   EXPECT_TRUE(around.run.departures.nodes().empty());
 }

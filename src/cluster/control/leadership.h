@@ -133,7 +133,7 @@ struct LedMember {
 struct LedRun {
   std::map<NodeId, LedMember> members;  // Coordinator
   std::set<NodeId> expelled;            // Coordinator: the view's, and those since
-  Departures departures = {};           // Watch
+  Departures departures = {};           // Watch; Changes says when all rest, and go on
   // Changes.
   FencedIncarnations fenced;  // the view's, and those since
   View view;                  // of the last epoch begun

@@ -283,31 +283,31 @@ bool have_all(const AtRest& rest, Instant now) {
   return placed.ok() && !loses_a_part(rest, placed->placement);
 }
 
-Fencing due_at_rest(const AtRest& rest, Duration patience, Instant now) {
+Fencing due_at_rest(const AtRest& rest, Instant now) {
   const std::set<NodeId> odd = rest.workload.contradicting(rest.reports);
   if (!odd.empty()) return {.nodes = {odd.begin(), odd.end()}, .why = kContradicts};
   Fencing due{.nodes = {}, .why = Departures::kWhy};
   std::map<NodeId, membership::Frozen> others = rest.reports;
-  const auto go = [&](const std::set<NodeId>& nodes) {
-    for (const NodeId node : nodes) others.erase(node);
-    due.nodes.insert(due.nodes.end(), nodes.begin(), nodes.end());
+  const auto go = [&](NodeId node) {
+    others.erase(node);
+    due.nodes.push_back(node);
   };
-  const auto can_go = [&](const std::set<NodeId>& nodes) {
+  const auto can_go = [&](NodeId node) {
     auto left = others;
-    for (const NodeId node : nodes) {
-      if (left.erase(node) == 0) return false;
-    }
-    return !nodes.empty() && have_all({rest.workload, rest.run, left, rest.committed}, now);
+    return left.erase(node) != 0 && have_all({rest.workload, rest.run, left, rest.committed}, now);
   };
   const Departures& departures = rest.run.departures;
   for (const NodeId node : departures.nodes()) {
-    const std::set<NodeId> in_its_place = departures.in_its_place(node);
-    if (can_go({node})) {
-      go({node});
-    } else if (can_go(in_its_place)) {
-      go(in_its_place);
-    } else if (others.contains(node) && others.size() > 1 && departures.is_over(node, patience, now)) {
-      go({node});
+    if (!others.contains(node)) continue;
+    const auto in_its_place = departures.in_its_place(node);
+    if (can_go(node)) {
+      go(node);
+    } else if (in_its_place && !others.contains(*in_its_place)) {
+      continue;  // it goes already
+    } else if (in_its_place && can_go(*in_its_place)) {
+      go(*in_its_place);
+    } else if (others.size() > 1 && departures.is_over(node)) {
+      go(node);
     }
   }
   return due;

@@ -57,8 +57,8 @@ struct AtRest {
                                  const placement::Options& options, Instant now);
 inline constexpr std::string_view kContradicts = "its report contradicts those of the others";
 // Members that are to be fenced by what was reported. They contradict the others, or they depart. Then the
-// others that rest have all that the run has learnt, or the patience is over and others rest.
-[[nodiscard]] Fencing due_at_rest(const AtRest& rest, Duration patience, Instant now);
+// others that rest have all that the run has learnt, or the departure is over and others rest.
+[[nodiscard]] Fencing due_at_rest(const AtRest& rest, Instant now);
 // Whether the members that rest have all that the run has learnt. With little memory they may have no room
 // for it: then they keep their copies until another member comes.
 [[nodiscard]] bool have_all(const AtRest& rest, Instant now);

@@ -81,6 +81,7 @@ class CoordinatorTest : public ::testing::Test {
     options.tracks = tracks_;
     options.generation = Generation(1);
     options.first_members = 2;
+    options.view_change = view_change_;
     options.witness = &said_;
     coordinator_.emplace(std::move(options), std::move(records), workload_, links_, now_);
   }
@@ -215,6 +216,7 @@ class CoordinatorTest : public ::testing::Test {
   Instant now_;
   Nobody nobody_;
   EqualThings workload_;
+  ViewChange view_change_ = ViewChange::kFrozen;
   Said said_;
   StoreRows kept_;  // what the store has
   net::Links links_;

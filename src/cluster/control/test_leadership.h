@@ -27,7 +27,8 @@ class TestWorkload final : public Workload {
   // Fails without a report of the node that is needed. Nothing may be placed where nothing is known.
   [[nodiscard]] Decision decide(const Rest& rest) override {
     for (const auto& [thing, node] : rest.after) CHECK(rest.reports.contains(node), node.value);
-    if (needed && !rest.reports.contains(*needed))
+    if ((needed && !rest.reports.contains(*needed)) ||
+        (all_needed && rest.reports.size() < rest.view.members().size()))
       return {.bytes = "the holders", .failure = Error{.what = "it is lost"}, .lost = is_a_loss};
     return {.bytes = "decision"};
   }
@@ -35,6 +36,7 @@ class TestWorkload final : public Workload {
 
   std::uint64_t bytes_of_a_thing = 1;  // a member has 1 MiB
   std::optional<NodeId> needed;
+  bool all_needed = false;  // all of the view
   bool is_a_loss = false;
   std::vector<Decision> carried_out;
 };

@@ -61,7 +61,7 @@ void Watch::forget(const LedMember& member, Instant now) {
   disputes_.gone(node);
   doubts_.gone(node);
   accusations_.gone(node);
-  for (const NodeId one : run_.departures.gone(node)) disputes_.charge(one, node, now);
+  for (const NodeId one : run_.departures.gone(node)) disputes_.favoured(one, node, now);
   stall_clock_.gone(node);
   asked_about_.erase(node);
   asked_.erase(node);
@@ -175,8 +175,8 @@ void Watch::works(const Work& work, Instant now) {
   if (before == work) return;
   disputes_.all_anew();
   if (before.committed != work.committed) stall_clock_.stepped(now);
-  if (before.installed != work.installed) return run_.departures.installed(now);
-  if (before.committed < work.committed) run_.departures.stepped(now);
+  // An Install may set the number, too.
+  if (before.installed == work.installed && before.committed < work.committed) run_.departures.stepped();
 }
 
 bool Watch::stands_still(bool works, const std::function<bool()>& all_heard, Instant now) {
@@ -207,7 +207,7 @@ std::vector<NodeId> Watch::unreachable(Instant now) {
   while (const auto loser = disputes_.settle(heard, ripe, now)) {
     heard.erase(loser->node);
     losers.push_back(loser->node);
-    run_.departures.add(loser->node, loser->with, now);
+    run_.departures.add(loser->node, loser->quarrels_with);
   }
   if (!losers.empty()) reach(ControlProbe::kUnreachable);
   return losers;
@@ -218,7 +218,7 @@ void Watch::loses(NodeId by, NodeId of, std::uint64_t times, Epoch epoch, Instan
   if (options_.view_change != ViewChange::kFrozen || !serving.contains(by) || !serving.contains(of)) return;
   if (!accusations_.stands(by, of) || !options_.guarded(Defect::kEndlessQuarrel)) return;
   reach(ControlProbe::kQuarrel);
-  if (disputes_.quarrels(by, of, times, epoch, now)) run_.departures.spoilt(by, of);
+  if (disputes_.quarrels(by, of, times, epoch, now)) run_.departures.spoilt(by, of, epoch);
 }
 
 bool Watch::quarrel_is_ripe(Instant now) const {

@@ -4,19 +4,27 @@
 #include <algorithm>
 
 namespace gossamer::cluster {
+namespace {
 
-void Departures::add(NodeId node, const std::set<NodeId>& with, Instant now) {
+constexpr Duration kLongestPause{Departures::kFirstLook.ns << (Departures::kMostLooks - 1)};
+
+void add_spoilt(std::set<Epoch>& epochs, Epoch epoch) {
+  if (epochs.size() < Departures::kMostSpoilt) epochs.insert(epoch);
+}
+
+}  // namespace
+
+void Departures::add(NodeId node, std::optional<NodeId> quarrels_with) {
   if (members_.empty()) pause_ = kFirstLook;
-  members_.try_emplace(node, Member{.with = with, .since = now});
+  members_.try_emplace(node, Member{.quarrels_with = quarrels_with});
 }
 
 std::set<NodeId> Departures::gone(NodeId node) {
   members_.erase(node);
   favoured_.erase(node);
   std::set<NodeId> stay;
-  for (auto& [other, member] : members_) {
-    if (member.with.erase(node) != 0 && member.with.empty() && member.spoilt >= kMostSpoilt)
-      stay.insert(other);
+  for (const auto& [other, member] : members_) {
+    if (in_its_place(other) == node) stay.insert(other);
   }
   std::erase_if(members_, [&](const auto& one) { return stay.contains(one.first); });
   favoured_.insert(stay.begin(), stay.end());
@@ -28,13 +36,15 @@ void Departures::installed(Instant now) {
   if (!members_.empty()) look_ = now + pause_;
 }
 
-void Departures::stepped(Instant now) {
-  for (auto& [node, member] : members_) member.since = now;
+void Departures::stepped() {
+  for (auto& [node, member] : members_) member.looks = 0;
 }
 
-void Departures::spoilt(NodeId by, NodeId of) {
+void Departures::spoilt(NodeId by, NodeId of, Epoch epoch) {
   for (auto& [node, member] : members_) {
-    if (node == by || node == of) ++member.spoilt;
+    if (node != by && node != of) continue;
+    add_spoilt(member.spoilt, epoch);
+    if (member.quarrels_with == (node == by ? of : by)) add_spoilt(member.spoilt_with, epoch);
   }
 }
 
@@ -44,24 +54,23 @@ std::set<NodeId> Departures::nodes() const {
   return nodes;
 }
 
-std::set<NodeId> Departures::in_its_place(NodeId node) const {
+std::optional<NodeId> Departures::in_its_place(NodeId node) const {
   const auto found = members_.find(node);
   const bool may =
-      found != members_.end() && found->second.spoilt >= kMostSpoilt && !favoured_.contains(node);
-  return may ? found->second.with : std::set<NodeId>();
+      found != members_.end() && found->second.spoilt_with.size() >= kMostSpoilt && !favoured_.contains(node);
+  return may ? found->second.quarrels_with : std::nullopt;
 }
 
-bool Departures::is_over(NodeId node, Duration patience, Instant now) const {
+bool Departures::is_over(NodeId node) const {
   const auto found = members_.find(node);
-  if (found == members_.end()) return false;
-  return found->second.spoilt >= kMostSpoilt || now - found->second.since >= patience;
+  return found != members_.end() &&
+         (found->second.spoilt.size() >= kMostSpoilt || found->second.looks >= kMostLooks);
 }
 
-bool Departures::take_due(Instant now) {
-  if (!look_ || *look_ > now) return false;
+void Departures::looks() {
   look_.reset();
-  pause_ = std::min(Duration{2 * pause_.ns}, kLastLook);
-  return true;
+  pause_ = std::min(Duration{2 * pause_.ns}, kLongestPause);
+  for (auto& [node, member] : members_) ++member.looks;
 }
 
 }  // namespace gossamer::cluster

@@ -95,9 +95,23 @@ std::optional<Disputes::Loser> Disputes::settle(const std::map<NodeId, Incarnati
   for (auto& [node, costs] : costs_) {
     for (Cost& cost : costs) cost.with.erase(loser);
   }
-  const std::set<NodeId> with = partners(loser);
-  gone(loser);
-  return Loser{.node = loser, .with = with};
+  const Loser lost{.node = loser, .quarrels_with = quarrels_with(loser)};
+  anew(loser);
+  costs_.erase(loser);
+  for (auto& [who, quarrel] : quarrels_) {
+    if (who.first == loser || who.second == loser) quarrel.epochs = 0;
+  }
+  return lost;
+}
+
+std::optional<NodeId> Disputes::quarrels_with(NodeId node) const {
+  std::set<NodeId> others;
+  for (const auto& [who, quarrel] : quarrels_) {
+    if (!quarrel.is_ripe()) continue;
+    if (who.first == node) others.insert(who.second);
+    if (who.second == node) others.insert(who.first);
+  }
+  return others.size() == 1 ? std::optional(*others.begin()) : std::nullopt;
 }
 
 bool Disputes::counts(const Cost& cost, const std::set<NodeId>& partners) const {
@@ -151,7 +165,8 @@ std::set<NodeId> Disputes::partners(NodeId node) const {
   return partners;
 }
 
-void Disputes::charge(NodeId stays, NodeId gone, Instant now) {
+void Disputes::favoured(NodeId stays, NodeId gone, Instant now) {
+  this->gone(stays);
   if (memory_ == Memory::kKept)
     costs_[stays].push_back({.node = gone, .when = now, .by_word = false, .with = {}});
 }

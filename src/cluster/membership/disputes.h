@@ -66,14 +66,15 @@ class Disputes {
   [[nodiscard]] bool quarrel_is_ripe(const std::function<bool(NodeId)>& heard) const;
   struct Loser {
     NodeId node;
-    std::set<NodeId> with;  // the others of its disputes
+    std::optional<NodeId> quarrels_with = {};  // if it has one quarrel that is ripe
   };
-  // The member of `heard` that has to go, if a dispute between two of them is ripe. It is then gone(). Only
-  // the words of members in `heard` count. `ripe`: after so long, at least kRipe.
+  // The member of `heard` that has to go, if a dispute between two of them is ripe. Its disputes are over
+  // then. Only the words of members in `heard` count. `ripe`: after so long, at least kRipe.
   [[nodiscard]] std::optional<Loser> settle(const std::map<NodeId, Incarnation>& heard, Duration ripe,
                                             Instant now);
-  // The node `gone` went in the place of the loser `stays`, which counts against that one.
-  void charge(NodeId stays, NodeId gone, Instant now);
+  // The node `gone` went in the place of the loser `stays`, which counts against that one. Its other disputes
+  // begin anew.
+  void favoured(NodeId stays, NodeId gone, Instant now);
   // The node is gone, for whatever reason. Its next life begins with nothing.
   void gone(NodeId node);
   // What the node says, and what is said about it, counts from now: it could not have been reached before.
@@ -117,6 +118,7 @@ class Disputes {
   [[nodiscard]] bool counts(const Cost& cost, const std::set<NodeId>& partners) const;
   // The loser's weight without what it owes to earlier lives of the other one's node.
   [[nodiscard]] Weight towards(NodeId other, NodeId loser, Weight weight) const;
+  [[nodiscard]] std::optional<NodeId> quarrels_with(NodeId node) const;
   void remember(NodeId loser, const std::map<NodeId, Weight>& weights, Instant now);
 
   Memory memory_;

@@ -34,6 +34,7 @@ class DisputesTest : public ::testing::Test {
         disputes_.says(node, said == accusations.end() ? std::set<NodeId>() : said->second, now_);
         while (const auto loser = disputes_.settle(heard_, {}, now_)) {
           gone.push_back(loser->node);
+          disputes_.gone(loser->node);
           begin(loser->node);
         }
       }
@@ -205,8 +206,9 @@ TEST_F(DisputesTest, WhoWasFavouredGoesNext) {
   begin(kB);
   disputes_.gone(kA);
   EXPECT_EQ(quarrel({{kA, kC}}), std::vector{kC});
-  disputes_.gone(kA);
-  disputes_.charge(kA, kC, now_);
+  for (const std::uint64_t epoch : {71U, 72U, 73U}) disputes_.quarrels(kA, kE, epoch, Epoch(epoch), now_);
+  disputes_.favoured(kA, kC, now_);
+  EXPECT_EQ(beats({}, 1), Gone()) << "other quarrels begin anew";
   now_ = now_ + from_seconds(1);
   EXPECT_EQ(quarrel({{kA, kD}}), std::vector{kA});
 }
