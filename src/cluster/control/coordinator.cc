@@ -137,7 +137,7 @@ std::string Coordinator::shortage(Instant now) const {
   if (!changes_.shortage().empty()) return changes_.shortage();
   if (!silent.empty()) return silent;
   std::vector<std::uint64_t> restless;
-  if (phase() != Phase::kFreezing || changes_.awaited().empty()) return {};
+  if (phase() != Phase::kFreezing || changes_.awaited().empty()) return departing(run_);
   for (const NodeId node : changes_.awaited()) restless.push_back(node.value);
   return fmt::format("node {} has not come to rest", fmt::join(restless, ", "));
 }

@@ -65,6 +65,8 @@ TEST_F(DepartingMember, HandsOverFirst) {
   EXPECT_TRUE(is_there());
   EXPECT_EQ(held_by(members_[1]), 0);
   EXPECT_EQ(rests_, 3);
+  EXPECT_EQ(coordinator_->shortage(now_),
+            "node 11 has to go, as it and others cannot reach each other; it hands over first what it holds");
   workload_.needed.reset();
   EXPECT_NEAR(accused_for(100), 2.2, 0.3);
   EXPECT_EQ(events("disputed"), 1);

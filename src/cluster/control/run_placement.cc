@@ -313,6 +313,15 @@ Fencing due_at_rest(const AtRest& rest, Instant now) {
   return due;
 }
 
+std::string departing(const LedRun& run) {
+  std::vector<std::uint64_t> nodes;
+  for (const NodeId node : run.departures.nodes()) nodes.push_back(node.value);
+  if (nodes.empty()) return {};
+  return fmt::format(
+      "node {} has to go, as it and others cannot reach each other; it hands over first what it holds",
+      fmt::join(nodes, ", "));
+}
+
 std::set<NodeId> without_report(const View& view, const std::map<NodeId, membership::Frozen>& reports) {
   std::set<NodeId> nodes;
   for (const auto& [node, record] : view.members()) {

@@ -59,6 +59,8 @@ inline constexpr std::string_view kContradicts = "its report contradicts those o
 // Members that are to be fenced by what was reported. They contradict the others, or they depart. Then the
 // others that rest have all that the run has learnt, or the departure is over and others rest.
 [[nodiscard]] Fencing due_at_rest(const AtRest& rest, Instant now);
+// Which members depart, for people; "": none.
+[[nodiscard]] std::string departing(const LedRun& run);
 // Whether the members that rest have all that the run has learnt. With little memory they may have no room
 // for it: then they keep their copies until another member comes.
 [[nodiscard]] bool have_all(const AtRest& rest, Instant now);
