@@ -263,8 +263,10 @@ SparseChaosReport Run::run() {
   bool waits = false;
   std::uint64_t times = 0;  // no more than there were faults: else members end by themselves
   // The run need not stand idle until then.
+  // A hostile life has time to be fenced, too.
   const auto over = [&] {
-    return fleet_->failure() || (fleet_->timeline().now() >= last_end && !unfinished());
+    return fleet_->failure() ||
+           (fleet_->timeline().now() >= last_end && !unfinished() && !misconduct_.harboured());
   };
   std::uint64_t late = 0;  // steps committed after two thirds of the calm
   std::uint64_t longer = kMostTimesLonger;
