@@ -41,7 +41,7 @@ class DepartingMember : public CoordinatorOfSix {
     return (now_ - begin).seconds();
   }
   [[nodiscard]] bool is_there() const { return coordinator_->view().find(members_[1]) != nullptr; }
-  // Of the coordinator's events so far.
+  // The number of events of this kind so far.
   std::ptrdiff_t events(const std::string& kind) {
     return std::ranges::count(coordinator_->take_events(), kind, &RunEvent::kind);
   }
@@ -120,59 +120,60 @@ TEST_F(DepartingMember, GoesAtOnceWhereNobodyRests) {
   EXPECT_EQ(rests_, 0);
 }
 
-// Claim: one in whose place another went loses its next quarrel, though it is older.
-TEST(DepartingByWord, WhoWasFavouredGoesNext) {
-  TestLeadership around;
-  Watch watch{around.shared(), around.links, {}};
-  for (const std::uint64_t node : {10U, 11U, 12U}) {
-    LedMember& member = around.add(node, membership::SERVING);
-    watch.expect(member, {});
-    watch.come(member, {});
-    watch.heard(member, {});
+// Three members, before the part of a coordinator that settles disputes.
+class DepartingByWord : public ::testing::Test {
+ protected:
+  DepartingByWord() {
+    for (const std::uint64_t node : {10U, 11U, 12U}) {
+      LedMember& member = around_.add(node, membership::SERVING);
+      watch_.expect(member, {});
+      watch_.come(member, {});
+      watch_.heard(member, {});
+    }
   }
-  around.run.departures.add(NodeId(10), NodeId(11));
+
+  TestLeadership around_;
+  Watch watch_{around_.shared(), around_.links, {}};
+};
+
+// Claim: one in whose place another went loses its next quarrel, though it is older.
+TEST_F(DepartingByWord, WhoWasFavouredGoesNext) {
+  around_.run.departures.add(NodeId(10), NodeId(11));
   for (const std::uint64_t epoch : {5U, 6U, 7U})
-    around.run.departures.spoilt(NodeId(10), NodeId(11), Epoch(epoch));
-  watch.forget(around.run.members.at(NodeId(11)), {});
-  around.run.members.erase(NodeId(11));
-  EXPECT_TRUE(around.run.departures.nodes().empty());
-  (void)watch.accuses(NodeId(12), NodeId(10), "a rule");
+    around_.run.departures.spoilt(NodeId(10), NodeId(11), Epoch(epoch));
+  watch_.forget(around_.run.members.at(NodeId(11)), {});
+  around_.run.members.erase(NodeId(11));
+  EXPECT_TRUE(around_.run.departures.nodes().empty());
+  (void)watch_.accuses(NodeId(12), NodeId(10), "a rule");
   for (const std::uint64_t epoch : {8U, 9U, 10U})
-    watch.loses(NodeId(12), NodeId(10), epoch, Epoch(epoch), at(0.1));
-  EXPECT_EQ(watch.unreachable(at(0.1)), std::vector{NodeId(10)});
+    watch_.loses(NodeId(12), NodeId(10), epoch, Epoch(epoch), at(0.1));
+  EXPECT_EQ(watch_.unreachable(at(0.1)), std::vector{NodeId(10)});
 }
 
 // Claim: a loser of a dispute has no word in others. Neither an Install nor a step ends its departure. Its
 // looks count anew from a step.
-TEST(DepartingByWord, HasNoOtherWord) {
-  TestLeadership around;
-  Watch watch{around.shared(), around.links, {}};
-  for (const std::uint64_t node : {10U, 11U, 12U}) {
-    LedMember& member = around.add(node, membership::SERVING);
-    watch.expect(member, {});
-    watch.come(member, {});
-  }
+TEST_F(DepartingByWord, HasNoOtherWord) {
   const auto losers = [&](int from, int to, const Watch::Work& work) {
     std::vector<NodeId> all;
     for (int ms = from; ms < to; ms += 100) {
       const Instant now = Instant{} + from_milliseconds(ms);
-      for (auto& [node, member] : around.run.members) watch.heard(member, now);
-      watch.works(work, now);
-      watch.says(NodeId(10), {.unreachable = {NodeId(11)}}, now);
-      watch.says(NodeId(11), {.unreachable = {NodeId(10), NodeId(12)}}, now);
-      for (const NodeId node : watch.unreachable(now)) all.push_back(node);
+      for (auto& [node, member] : around_.run.members) watch_.heard(member, now);
+      watch_.works(work, now);
+      watch_.says(NodeId(10), {.unreachable = {NodeId(11)}}, now);
+      watch_.says(NodeId(11), {.unreachable = {NodeId(10), NodeId(12)}}, now);
+      for (const NodeId node : watch_.unreachable(now)) all.push_back(node);
     }
     return all;
   };
   EXPECT_EQ(losers(0, 20'000, {Epoch(1), StepNumber(5)}), std::vector{NodeId(11)});
-  for (int i = 0; i < 10; ++i) around.run.departures.looks();
+  for (int i = 0; i < 10; ++i) around_.run.departures.looks();
   EXPECT_EQ(losers(20'000, 40'000, {Epoch(2), StepNumber(6)}), std::vector<NodeId>());
-  EXPECT_TRUE(around.run.departures.is_over(NodeId(11)));
+  EXPECT_TRUE(around_.run.departures.is_over(NodeId(11)));
   EXPECT_EQ(losers(40'000, 60'000, {Epoch(2), StepNumber(7)}), std::vector<NodeId>());
-  EXPECT_FALSE(around.run.departures.is_over(NodeId(11)));
-  EXPECT_TRUE(around.run.departures.contains(NodeId(11)));
-  watch.forget(around.run.members.at(NodeId(11)), at(100));
-  EXPECT_TRUE(around.run.departures.nodes().empty());
+  EXPECT_FALSE(around_.run.departures.is_over(NodeId(11)));
+  EXPECT_TRUE(around_.run.departures.contains(NodeId(11)));
+  watch_.forget(around_.run.members.at(NodeId(11)), at(100));
+  EXPECT_TRUE(around_.run.departures.nodes().empty());
 }
 
 }  // namespace

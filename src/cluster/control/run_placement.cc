@@ -12,15 +12,21 @@
 namespace gossamer::cluster {
 namespace {
 
+// 0 if there is none; of two in the middle the lower one.
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
 // Nobody can check what a member says of its speed, and one that claims all would be given all. No speed
 // counts for more than this multiple of the median; of two in the middle the lower one counts.
 void cap(std::map<NodeId, Pace>& paces) {
   std::vector<double> speeds;
   for (const auto& [node, pace] : paces) speeds.push_back(pace.speed);
-  if (speeds.empty()) return;
-  const auto middle = speeds.begin() + static_cast<std::ptrdiff_t>((speeds.size() - 1) / 2);
-  std::ranges::nth_element(speeds, middle);
-  for (auto& [node, pace] : paces) pace.speed = std::min(pace.speed, kMostOfMedian * *middle);
+  const double most = kMostOfMedian * median(std::move(speeds));
+  for (auto& [node, pace] : paces) pace.speed = std::min(pace.speed, most);
 }
 
 // The paces of members: measured, or else believed at the last placement. A member due for a trial has none.
@@ -109,10 +115,7 @@ double step_seconds(const LedRun& run, Instant now) {
   for (const auto& [node, pace] : known_paces(run, now)) {
     if (pace.step_s > 0) told.push_back(pace.step_s);
   }
-  if (told.empty()) return 0;
-  const auto middle = told.begin() + static_cast<std::ptrdiff_t>((told.size() - 1) / 2);
-  std::ranges::nth_element(told, middle);
-  return *middle;
+  return median(std::move(told));
 }
 
 double agreed_step_seconds(const LedRun& run) {
@@ -122,10 +125,7 @@ double agreed_step_seconds(const LedRun& run) {
     const auto pace = member == run.members.end() ? std::nullopt : member->second.pace.pace();
     told.push_back(pace ? pace->step_s : 0);
   }
-  if (told.empty()) return 0;
-  const auto middle = told.begin() + static_cast<std::ptrdiff_t>((told.size() - 1) / 2);
-  std::ranges::nth_element(told, middle);
-  return *middle;
+  return median(std::move(told));
 }
 
 std::string changes_of(const HoldingMap& holdings, const placement::Placement& placed) {

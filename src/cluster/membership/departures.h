@@ -28,9 +28,8 @@ namespace gossamer::cluster {
 class Departures {
  public:
   static constexpr std::string_view kWhy = "it and others cannot reach each other";
-  static constexpr Duration kFirstLook{
-      1'000'000'000};                    // after an Install; each next one after twice the time
-  static constexpr int kMostLooks = 10;  // 1023 s in all
+  static constexpr Duration kFirstLook{1'000'000'000};  // after an Install; doubling
+  static constexpr int kMostLooks = 10;                 // 1023 s in all
   static constexpr int kMostSpoilt = 3;
 
   // `quarrels_with`: the other one, if the member has one quarrel. All come to rest now.
