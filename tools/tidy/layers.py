@@ -185,6 +185,7 @@ NAMESPACES = {
     "src/cluster/placement/": "placement", "src/learn/data/": "data", "src/learn/text/": "text", "src/learn/lsh/": "lsh",
     "src/learn/sparse/": "sparse", "src/settings/": "settings", "src/tensors/": "tensors", "src/run/": "run",
     "src/engines/run/": "engine", "src/engines/check/": "check", "src/engines/sparse/": "sparse_engine",
+    "src/engines/pipeline/": "pipeline",
     "src/simulation/": "simulation", "src/node/": "node", "src/commands/": "commands", "apps/cli/": "cli",
 }
 _NAMESPACE = re.compile(r"^namespace gossamer(?:::(\w+))?[\w:]* \{(?!.*\})", re.MULTILINE)

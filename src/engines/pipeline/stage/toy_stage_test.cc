@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/pipeline/stage/toy_stage.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "base/rng.h"
+
+namespace gossamer::pipeline {
+namespace {
+
+constexpr ToyShape kToy{.vocabulary = 11, .context = 5, .width = 4, .hidden = 6, .layers = 3};
+constexpr std::uint64_t kToySeed = 7;
+
+struct ToyText {
+  std::vector<TokenNumber> tokens, targets;
+};
+ToyText toy_text(std::uint32_t windows, std::uint32_t context, std::uint64_t stream) {
+  Rng random(21, Purpose::kTest, stream);
+  ToyText text;
+  for (std::uint32_t i = 0; i < windows * context; ++i) {
+    text.tokens.push_back(static_cast<TokenNumber>(random.below(kToy.vocabulary)));
+    text.targets.push_back(static_cast<TokenNumber>(random.below(kToy.vocabulary)));
+  }
+  return text;
+}
+
+// A model that is cut after some of its layers.
+struct Pipeline {
+  std::vector<std::unique_ptr<StageBackend>> stages;
+
+  explicit Pipeline(const std::vector<std::uint32_t>& ends) {
+    std::uint32_t first = 0;
+    for (const std::uint32_t end : ends) {
+      const StageCut cut{.first = first, .last = end, .layers = kToy.layers};
+      stages.push_back(make_toy_stage(kToy, cut, kToySeed));
+      first = end;
+    }
+  }
+
+  // Forward, backward, products of one microbatch; the loss.
+  double add(const ToyText& text, std::uint32_t windows, Keep keep) {
+    const auto context = static_cast<std::uint32_t>(text.tokens.size() / windows);
+    std::vector<std::unique_ptr<StageTask>> tasks;
+    for (const auto& stage : stages) {
+      Microbatch microbatch{.windows = windows, .context = context, .tokens = {}, .targets = {}};
+      if (stage->cut().has_embedding()) microbatch.tokens = text.tokens;
+      if (stage->cut().has_head()) microbatch.targets = text.targets;
+      if (!tasks.empty()) microbatch.boundary = tasks.back()->output();
+      tasks.push_back(stage->begin(microbatch, keep));
+      while (*tasks.back()->forward_next()) continue;
+    }
+    std::optional<ConstNumbers> gradient;
+    for (std::size_t s = stages.size(); s-- > 0;) {
+      tasks[s]->begin_backward(gradient);
+      while (*tasks[s]->backward_next()) continue;
+      if (s > 0) gradient = tasks[s]->input_gradient();
+    }
+    for (const auto& task : tasks) {
+      while (*task->add_next()) continue;
+    }
+    return tasks.back()->loss().loss;
+  }
+
+  [[nodiscard]] std::vector<StageTensor> tensors() const {
+    std::vector<StageTensor> all;
+    for (const auto& stage : stages) all.insert(all.end(), stage->tensors().begin(), stage->tensors().end());
+    return all;
+  }
+};
+
+std::span<double> doubles(const Numbers& numbers) { return std::get<std::span<double>>(numbers); }
+
+std::vector<double> all_gradients(const Pipeline& pipeline) {
+  std::vector<double> all;
+  for (const StageTensor& tensor : pipeline.tensors()) {
+    const auto part = doubles(tensor.gradients);
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+// Claim: each accumulator holds the derivative of the loss: central differences over every weight agree.
+TEST(ToyStage, GradientsAreDerivatives) {
+  const ToyText text = toy_text(2, 5, 1);
+  Pipeline pipeline({3});
+  pipeline.add(text, 2, Keep::kAll);
+  for (const StageTensor& tensor : pipeline.tensors()) {
+    for (std::size_t i = 0; i < doubles(tensor.weights).size(); ++i) {
+      double& weight = doubles(tensor.weights)[i];
+      const double before = weight;
+      constexpr double kMove = 1e-5;
+      const auto loss_at = [&](double value) {
+        weight = value;
+        const Microbatch microbatch{
+            .windows = 2, .context = 5, .tokens = text.tokens, .targets = text.targets};
+        const auto task = pipeline.stages[0]->begin(microbatch, Keep::kInput);
+        while (*task->forward_next()) continue;
+        return task->loss().loss;
+      };
+      const double difference = (loss_at(before + kMove) - loss_at(before - kMove)) / (2 * kMove);
+      weight = before;
+      EXPECT_NEAR(doubles(tensor.gradients)[i], difference, 1e-6 * std::max(1.0, std::abs(difference)))
+          << tensor.name << "[" << i << "]";
+    }
+  }
+}
+
+// Claim: wherever the model is cut, and whatever a task keeps, loss and gradients have the same bits.
+TEST(ToyStage, CutsAndKeepingChangeNoBit) {
+  const ToyText text = toy_text(3, 4, 2);
+  Pipeline whole({3});
+  const double loss = whole.add(text, 3, Keep::kAll);
+  const std::vector<double> gradients = all_gradients(whole);
+  for (const std::vector<std::uint32_t>& ends : {std::vector<std::uint32_t>{3}, {1, 3}, {2, 3}, {1, 2, 3}}) {
+    for (const Keep keep : {Keep::kInput, Keep::kLayerInputs, Keep::kAll}) {
+      Pipeline cut(ends);
+      EXPECT_EQ(cut.add(text, 3, keep), loss);
+      EXPECT_EQ(all_gradients(cut), gradients);
+    }
+  }
+}
+
+// Claim: a token's loss does not depend on later tokens, nor on other windows.
+TEST(ToyStage, LooksAtEarlierTokensOfItsWindowAlone) {
+  ToyText text = toy_text(2, 5, 3);
+  const StageCut cut{.first = 0, .last = 2, .layers = 3};
+  const auto boundary_of = [&](const ToyText& some) {
+    const auto stage = make_toy_stage(kToy, cut, kToySeed);
+    const auto task =
+        stage->begin({.windows = 2, .context = 5, .tokens = some.tokens, .targets = {}}, Keep::kInput);
+    while (*task->forward_next()) continue;
+    const auto numbers = std::get<std::span<const double>>(task->output());
+    return std::vector<double>(numbers.begin(), numbers.end());
+  };
+  const std::vector<double> before = boundary_of(text);
+  text.tokens[3] = (text.tokens[3] + 1) % static_cast<TokenNumber>(kToy.vocabulary);
+  const std::vector<double> after = boundary_of(text);
+  for (std::size_t t = 0; t < 10; ++t) {
+    const bool same = std::equal(before.begin() + static_cast<std::ptrdiff_t>(4 * t),
+                                 before.begin() + static_cast<std::ptrdiff_t>(4 * t + 4),
+                                 after.begin() + static_cast<std::ptrdiff_t>(4 * t));
+    EXPECT_EQ(same, t != 3 && t != 4) << t;
+  }
+}
+
+// Claim: accumulators add up over microbatches, and a task that ends before add_next() has added nothing.
+TEST(ToyStage, AccumulatesWhatIsAddedAlone) {
+  const ToyText one = toy_text(1, 5, 4);
+  const ToyText two = toy_text(1, 5, 5);
+  Pipeline both({3});
+  both.add(one, 1, Keep::kAll);
+  const std::vector<double> after_one = all_gradients(both);
+  {
+    const Microbatch microbatch{.windows = 1, .context = 5, .tokens = two.tokens, .targets = two.targets};
+    const auto task = both.stages[0]->begin(microbatch, Keep::kAll);
+    while (*task->forward_next()) continue;
+    task->begin_backward({});
+    while (*task->backward_next()) continue;
+  }
+  EXPECT_EQ(all_gradients(both), after_one);
+  both.add(two, 1, Keep::kAll);
+  Pipeline other({3});
+  other.add(two, 1, Keep::kAll);
+  const std::vector<double> sum = all_gradients(both);
+  const std::vector<double> second = all_gradients(other);
+  for (std::size_t i = 0; i < sum.size(); ++i) EXPECT_NEAR(sum[i], after_one[i] + second[i], 1e-12);
+}
+
+// Claim: each call is one layer of work, and keeping less gives memory back.
+TEST(ToyStage, WorksLayerByLayer) {
+  const ToyText text = toy_text(2, 5, 6);
+  const auto stage = make_toy_stage(kToy, {.first = 0, .last = 3, .layers = 3}, kToySeed);
+  const auto task =
+      stage->begin({.windows = 2, .context = 5, .tokens = text.tokens, .targets = text.targets}, Keep::kAll);
+  EXPECT_TRUE(*task->forward_next());
+  EXPECT_TRUE(*task->forward_next());
+  EXPECT_FALSE(*task->forward_next());
+  const std::uint64_t all = task->bytes();
+  task->keep_less(Keep::kLayerInputs);
+  const std::uint64_t inputs = task->bytes();
+  task->keep_less(Keep::kAll);
+  EXPECT_EQ(task->bytes(), inputs);
+  task->keep_less(Keep::kInput);
+  EXPECT_LT(inputs, all);
+  EXPECT_LT(task->bytes(), inputs);
+  task->begin_backward({});
+  int calls = 1;
+  while (*task->backward_next()) ++calls;
+  EXPECT_EQ(calls, 6);  // three layers forward again, three backward
+  calls = 1;
+  while (*task->add_next()) ++calls;
+  EXPECT_EQ(calls, 3);
+}
+
+// Claim: misuse stops the program: another order of calls, an array that is missing or of another size, a
+// token beyond the vocabulary.
+TEST(ToyStageDeathTest, Misuse) {
+  const auto stage = make_toy_stage(kToy, {.first = 0, .last = 3, .layers = 3}, kToySeed);
+  const ToyText text = toy_text(1, 5, 7);
+  const auto begin = [&](std::span<const TokenNumber> tokens, std::span<const TokenNumber> targets) {
+    return stage->begin({.windows = 1, .context = 5, .tokens = tokens, .targets = targets}, Keep::kAll);
+  };
+  EXPECT_DEATH((void)begin(text.tokens, {}), "fits");
+  EXPECT_DEATH((void)begin(std::span(text.tokens).first(4), text.targets), "fits");
+  std::vector<TokenNumber> strange = text.tokens;
+  strange[2] = static_cast<TokenNumber>(kToy.vocabulary);
+  EXPECT_DEATH((void)begin(strange, text.targets), "fits");
+  const auto task = begin(text.tokens, text.targets);
+  EXPECT_DEATH((void)task->loss(), "phase_");
+  EXPECT_DEATH(task->begin_backward({}), "phase_");
+  EXPECT_DEATH((void)task->add_next(), "phase_");
+  EXPECT_DEATH((void)make_toy_stage(kToy, {.first = 1, .last = 1, .layers = 3}, kToySeed), "cut");
+}
+
+}  // namespace
+}  // namespace gossamer::pipeline
