@@ -23,7 +23,7 @@ demo: build ## train a reverse dictionary on this machine, print one page (DICTI
 	@test -n "$(DICTIONARY)" || tools/demo/fetch-dictionaries build/demo-data
 	@tools/demo/demo build/release/gossamer runs/dictionary $(or $(DICTIONARY),build/demo-data)
 
-quick: ## at each change: the tests of the release build but for processes and farms
+quick: ## at each change: tests of the release build but for whole fleets, scenarios, processes and farms
 	@tools/dev/setup test
 	@JOBS=$(JOBS) tools/dev/run-tests quick
 
