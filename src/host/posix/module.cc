@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/posix/module.h"
+
+#include <dlfcn.h>
+
+#include <utility>
+
+namespace gossamer::host {
+
+Result<void*> open_module(const std::string& path, const std::string& symbol) {
+  const auto failed = [&](std::string what) {
+    const char* words = dlerror();
+    return Error{.where = path, .what = std::move(what), .got = words == nullptr ? "" : words};
+  };
+  // RTLD_NOW: what is missing shows here, and not in the middle of a run.
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return failed("cannot open a module of this program");
+  (void)dlerror();
+  void* const address = dlsym(library, symbol.c_str());
+  if (address == nullptr) return failed("this module is not one of this program");
+  return address;
+}
+
+}  // namespace gossamer::host

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A module: a shared library of this program that is opened only where a run needs it. It stays open until
+// the process ends, because libraries below it may not bear to be closed.
+//
+// Thread rule: any thread.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace gossamer::host {
+
+// The address of `symbol` in the library at `path`, which is opened with names of its own: it neither sees
+// those of this program nor shows its own to other libraries. Errors, kFailed with `where` = path: no such
+// file; no library; a library that it needs is missing (`got` names it); no such symbol.
+[[nodiscard]] Result<void*> open_module(const std::string& path, const std::string& symbol);
+
+}  // namespace gossamer::host

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/posix/module.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace gossamer::host {
+namespace {
+
+constexpr const char* kAnswer = "gossamer_test_answer";
+
+// Claim: a module opens, and its functions can be called; opened again it is the same.
+TEST(Module, Opens) {
+  const auto address = open_module(TEST_MODULE, kAnswer);
+  ASSERT_TRUE(address.ok()) << address.error().message();
+  EXPECT_EQ(reinterpret_cast<int (*)()>(*address)(), 42);
+  const auto again = open_module(TEST_MODULE, kAnswer);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(*again, *address);
+}
+
+// Claim: a library that the module needs and that is not there is named.
+TEST(Module, NamesTheLibraryThatIsMissing) {
+  const auto address = open_module(TEST_MODULE_THAT_NEEDS, kAnswer);
+  ASSERT_FALSE(address.ok());
+  EXPECT_EQ(address.error().where, TEST_MODULE_THAT_NEEDS);
+  EXPECT_NE(address.error().got.find("libgossamer_test_gone"), std::string::npos)
+      << address.error().message();
+}
+
+// Claim: no file, a file that is no library and a library of others are errors that name the file.
+TEST(Module, RefusesWhatIsNone) {
+  const std::string absent = testing::TempDir() + "absent.so";
+  EXPECT_EQ(open_module(absent, kAnswer).error().where, absent);
+  const std::string text = testing::TempDir() + "text.so";
+  std::ofstream(text) << "no library";
+  EXPECT_EQ(open_module(text, kAnswer).error().where, text);
+  const auto other = open_module(TEST_MODULE, "gossamer_other_answer");
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.error().where, TEST_MODULE);
+  EXPECT_NE(other.error().got.find("gossamer_other_answer"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gossamer::host
