@@ -6,13 +6,16 @@
 # (PRIVATE: they do not leak to users of the module). Headers are compiled alone by the target
 # `all_verify_interface_header_sets`. TESTS become one program NAME_test, each case one ctest.
 function(gossamer_module name)
-  cmake_parse_arguments(M "EACH_ALONE" "" "HEADERS;SOURCES;DEPS;LIBS;PUBLIC_LIBS;TESTS;TEST_DEPS;TEST_LIBS;TEST_LABELS" ${ARGN})
+  cmake_parse_arguments(M "EACH_ALONE;OWN_OPTIONS" "" "HEADERS;SOURCES;DEPS;LIBS;PUBLIC_LIBS;TESTS;TEST_DEPS;TEST_LIBS;TEST_LABELS" ${ARGN})
   set(target gossamer_${name})
   if(M_SOURCES)
     add_library(${target} STATIC ${M_SOURCES})
     set(scope PUBLIC)
     target_link_libraries(${target} PRIVATE gossamer_flags ${M_LIBS})
-    gossamer_reuse(${target} source ${M_LIBS})
+    # OWN_OPTIONS is for targets with compiler options of their own, which the common precompiled headers lack.
+    if(NOT M_OWN_OPTIONS)
+      gossamer_reuse(${target} source ${M_LIBS})
+    endif()
     # EACH_ALONE is for sources that are compiled for several processors.
     if(NOT M_EACH_ALONE)
       gossamer_unity(${target})

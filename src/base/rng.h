@@ -33,6 +33,7 @@ enum class Purpose : std::uint32_t {
   kSubsampling = 15,    // a = four positions of a text, b = epoch
   kWindow = 16,         // a = position of a text, b = epoch
   kBackoff = 17,        // a = node
+  kStageInit = 18,      // a = layer, b = tensor of it
 };
 
 // The ten-round Philox4x32 block function: 4 words in, 4 words out, under a 2-word key.

@@ -125,6 +125,8 @@ class StageBackend {
   // Copies the microbatch's arrays. Requires those that this stage needs, of the right sizes, and tokens
   // below the vocabulary.
   [[nodiscard]] virtual std::unique_ptr<StageTask> begin(const Microbatch& microbatch, Keep keep) = 0;
+  // Weights were written in place: by the optimizer, or from a checkpoint.
+  virtual void weights_changed() {}
 };
 
 }  // namespace gossamer::pipeline

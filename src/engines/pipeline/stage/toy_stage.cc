@@ -59,7 +59,7 @@ ToyStage::ToyStage(const ToyShape& shape, const StageCut& cut, std::uint64_t see
     : shape_(shape), cut_(cut) {
   CHECK(cut.first < cut.last && cut.last <= cut.layers && cut.layers == shape.layers);
   const auto rng = [seed](std::uint32_t layer, ToyTensor tensor) {
-    return Rng(seed, Purpose::kDenseInit, layer, static_cast<std::uint32_t>(tensor));
+    return Rng(seed, Purpose::kStageInit, layer, static_cast<std::uint32_t>(tensor));
   };
   const double per_width = 1 / std::sqrt(static_cast<double>(shape.width));
   const double per_hidden = 1 / std::sqrt(static_cast<double>(shape.hidden));

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/pipeline/torch/torch_stage.h"
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "base/check.h"
+#include "engines/pipeline/torch/torch_weights.h"
+#include "exact/exact_math.h"
+
+namespace gossamer::pipeline {
+namespace {
+
+// The scores of so many tokens are in memory at once, about.
+constexpr std::int64_t kScoresAtOnce = std::int64_t{1} << 24;
+
+Error torch_failed(const std::exception& failure) {
+  // The first line says what failed; the others are torch's own stack.
+  std::string words = failure.what();
+  words = words.substr(0, words.find('\n'));
+  return {.what = "torch cannot compute a stage", .got = std::move(words)};
+}
+
+// Calls, and makes an error of each exception of torch.
+template <class Function>
+auto guarded(Function&& function) -> Result<std::decay_t<decltype(function())>> {
+  try {
+    return function();
+  } catch (const std::exception& failure) {
+    return torch_failed(failure);
+  }
+}
+
+ConstNumbers numbers_of(const at::Tensor& tensor) {
+  const auto size = static_cast<std::size_t>(tensor.numel());
+  if (tensor.scalar_type() == at::kDouble) return std::span(tensor.const_data_ptr<double>(), size);
+  return std::span(tensor.const_data_ptr<float>(), size);
+}
+
+at::Tensor copy_of(const ConstNumbers& numbers, std::int64_t width, at::ScalarType wide) {
+  return std::visit(
+      [&]<class T>(std::span<const T> from) {
+        const auto rows = static_cast<std::int64_t>(from.size()) / width;
+        at::Tensor copy = at::empty({rows, width}, wide);
+        CHECK(copy.nbytes() == from.size_bytes(), copy.nbytes(), from.size_bytes());
+        std::copy(from.begin(), from.end(), copy.mutable_data_ptr<T>());
+        return copy;
+      },
+      numbers);
+}
+
+at::Tensor copy_of(std::span<const TokenNumber> tokens) {
+  at::Tensor copy = at::empty({static_cast<std::int64_t>(tokens.size())}, at::kLong);
+  std::copy(tokens.begin(), tokens.end(), copy.mutable_data_ptr<std::int64_t>());
+  return copy;
+}
+
+class TorchStage final : public StageBackend {
+ public:
+  explicit TorchStage(const TorchStageOptions& options) : options_(options), weights_(options) {}
+
+  [[nodiscard]] const StageCut& cut() const override { return options_.cut; }
+  [[nodiscard]] std::uint32_t width() const override { return options_.shape.width; }
+  [[nodiscard]] std::span<const StageTensor> tensors() override { return weights_.tensors(); }
+  [[nodiscard]] std::unique_ptr<StageTask> begin(const Microbatch& microbatch, Keep keep) override;
+  void weights_changed() override { weights_.refresh(); }
+
+  [[nodiscard]] const LmShape& shape() const { return options_.shape; }
+  [[nodiscard]] const TorchWeights& weights() const { return weights_; }
+  [[nodiscard]] TorchContext context(const Microbatch& microbatch) const;
+
+ private:
+  TorchStageOptions options_;
+  TorchWeights weights_;
+};
+
+// The angle of position t in the pair of columns i is t / 10000^(2 i / columns).
+TorchContext TorchStage::context(const Microbatch& microbatch) const {
+  TorchContext context{.shape = options_.shape, .windows = microbatch.windows, .context = microbatch.context};
+  if (context.shape.positions != LmPositions::kRotary) return context;
+  const std::int64_t half = context.shape.width / context.shape.heads / 2;
+  const at::Tensor cosines = at::empty({context.context, half}, at::kDouble);
+  const at::Tensor sines = at::empty({context.context, half}, at::kDouble);
+  constexpr double kPi = 3.14159265358979323846;
+  for (std::int64_t i = 0; i < half; ++i) {
+    const double rate = std::pow(10'000.0, -static_cast<double>(i) / static_cast<double>(half)) / (2 * kPi);
+    for (std::int64_t t = 0; t < context.context; ++t) {
+      const double turns = static_cast<double>(t) * rate;
+      cosines.mutable_data_ptr<double>()[t * half + i] = exact::cosine(turns);
+      sines.mutable_data_ptr<double>()[t * half + i] = exact::sine(turns);
+    }
+  }
+  context.cosines = cosines.to(weights_.layer_type());
+  context.sines = sines.to(weights_.layer_type());
+  return context;
+}
+
+// A microbatch goes through pieces: each layer as often as it is applied, then the head, where the stage has
+// it.
+class TorchTask final : public StageTask {
+ public:
+  TorchTask(TorchStage& stage, const Microbatch& microbatch, Keep keep);
+
+  [[nodiscard]] Result<bool> forward_next() override;
+  [[nodiscard]] ConstNumbers output() const override;
+  [[nodiscard]] LossSum loss() const override;
+  void begin_backward(std::optional<ConstNumbers> gradient) override;
+  [[nodiscard]] Result<bool> backward_next() override;
+  [[nodiscard]] ConstNumbers input_gradient() const override;
+  [[nodiscard]] Result<bool> add_next() override;
+  void keep_less(Keep keep) override;
+  [[nodiscard]] std::uint64_t bytes() const override;
+
+ private:
+  enum class Phase { kForward, kBetween, kAgain, kBackward, kProducts, kDone, kFailed };
+
+  // One layer, applied once.
+  struct Piece {
+    at::Tensor input;  // without graph
+    TorchNode node;    // with graph; empty if it is not kept
+    TorchWaiting waiting;
+  };
+
+  [[nodiscard]] const TorchLayer& layer(std::size_t piece) const {
+    return stage_.weights().layer(piece / stage_.shape().applied);
+  }
+  // The result of `work`, or its failure, which ends the task.
+  template <class Work>
+  [[nodiscard]] Result<bool> step(Work&& work) {
+    Result<bool> more = guarded(std::forward<Work>(work));
+    if (!more.ok()) phase_ = Phase::kFailed;
+    return more;
+  }
+  void embed();
+  void forward_piece(std::size_t k, TorchGraph graph);
+  void score(bool with_gradient);
+  void backward_head();
+  void backward_piece(std::size_t k);
+  void add_embedding();
+  void drop_what_is_not_kept();
+
+  TorchStage& stage_;
+  Keep keep_;
+  TorchContext context_;
+  at::Tensor tokens_, targets_;  // undefined where the stage needs none
+  Phase phase_ = Phase::kForward;
+  std::size_t done_ = 0;  // pieces of this phase
+  std::vector<Piece> pieces_;
+  at::Tensor last_;      // the output of the last piece, in the type of layers
+  at::Tensor output_;    // the same in the type of boundaries
+  at::Tensor gradient_;  // of the input of the piece that comes last backwards
+  at::Tensor input_gradient_;
+  TorchNode head_node_;
+  at::Tensor normed_gradient_;
+  TorchWaiting head_waiting_;
+  LossSum loss_;
+};
+
+TorchTask::TorchTask(TorchStage& stage, const Microbatch& microbatch, Keep keep)
+    : stage_(stage), keep_(keep), context_(stage.context(microbatch)) {
+  const StageCut& cut = stage.cut();
+  const std::size_t count = std::size_t{microbatch.windows} * microbatch.context;
+  CHECK(count > 0 && microbatch.context <= stage.shape().context, count, microbatch.context);
+  const auto fits = [&](std::span<const TokenNumber> numbers, bool needed) {
+    return numbers.size() == (needed ? count : 0) && std::ranges::all_of(numbers, [&](TokenNumber token) {
+             return token >= 0 && static_cast<std::uint32_t>(token) < stage.shape().vocabulary;
+           });
+  };
+  CHECK(fits(microbatch.tokens, cut.has_embedding()) && fits(microbatch.targets, cut.has_head()));
+  CHECK(microbatch.boundary.has_value() != cut.has_embedding());
+  pieces_.resize(std::size_t{cut.last - cut.first} * stage.shape().applied);
+  if (cut.has_embedding()) tokens_ = copy_of(microbatch.tokens);
+  if (cut.has_head()) targets_ = copy_of(microbatch.targets);
+  if (!microbatch.boundary.has_value()) return;
+  const at::Tensor boundary = copy_of(*microbatch.boundary, stage.width(), stage.weights().wide_type());
+  CHECK(static_cast<std::size_t>(boundary.size(0)) == count, boundary.size(0), count);
+  pieces_.front().input = boundary.to(stage.weights().layer_type());
+}
+
+void TorchTask::embed() {
+  const at::NoGradGuard no_graph;
+  at::Tensor x = at::embedding(stage_.weights().tokens().weight, tokens_);
+  if (const at::Tensor& positions = stage_.weights().positions().weight; positions.defined()) {
+    x = (x.view({context_.windows, context_.context, -1}) + positions.narrow(0, 0, context_.context))
+            .view(x.sizes());
+  }
+  pieces_.front().input = x;
+}
+
+void TorchTask::forward_piece(std::size_t k, TorchGraph graph) {
+  Piece& piece = pieces_[k];
+  piece.node = run_layer(layer(k), context_, piece.input, graph, &piece.waiting);
+  const at::Tensor output = piece.node.output.detach();
+  if (graph == TorchGraph::kNone) piece.node = {};
+  (k + 1 < pieces_.size() ? pieces_[k + 1].input : last_) = output;
+}
+
+// The scores of some tokens at a time. A gradient is softmax(scores) - one_hot(target).
+void TorchTask::score(bool with_gradient) {
+  const at::NoGradGuard no_graph;
+  const TorchWeights& weights = stage_.weights();
+  head_node_ = run_norm(weights.head_norm(), stage_.shape().norm, last_,
+                        with_gradient ? TorchGraph::kBuild : TorchGraph::kNone);
+  const at::Tensor normed = head_node_.output.detach();
+  const std::int64_t rows = std::max<std::int64_t>(1, kScoresAtOnce / stage_.shape().vocabulary);
+  if (with_gradient) normed_gradient_ = at::empty_like(normed);
+  double loss = 0;
+  for (std::int64_t from = 0; from < normed.size(0); from += rows) {
+    const std::int64_t count = std::min(rows, normed.size(0) - from);
+    const at::Tensor part = normed.narrow(0, from, count);
+    const at::Tensor targets = targets_.narrow(0, from, count).unsqueeze(1);
+    const at::Tensor scores = at::linear(part, weights.head().weight).to(weights.wide_type());
+    const at::Tensor likelihoods = at::log_softmax(scores, 1);
+    loss -= likelihoods.gather(1, targets).sum(at::kDouble).item<double>();
+    if (!with_gradient) continue;
+    at::Tensor gradient = likelihoods.exp();
+    gradient.scatter_add_(1, targets, at::full_like(targets, -1, gradient.options()));
+    gradient = gradient.to(weights.layer_type());
+    at::Tensor rows_gradient = normed_gradient_.narrow(0, from, count);
+    at::mm_out(rows_gradient, gradient, weights.head().weight);
+    head_waiting_.product(weights.head(), part, gradient);
+  }
+  loss_ = {.loss = loss, .tokens = static_cast<std::uint64_t>(targets_.size(0))};
+}
+
+void TorchTask::drop_what_is_not_kept() {
+  for (std::size_t k = 0; k < pieces_.size(); ++k) {
+    if (keep_ != Keep::kAll) pieces_[k].node = {};
+    if (keep_ == Keep::kInput && k > 0) pieces_[k].input.reset();
+  }
+  if (keep_ == Keep::kAll) return;
+  head_node_ = {};
+  head_waiting_ = {};
+  normed_gradient_.reset();
+}
+
+Result<bool> TorchTask::forward_next() {
+  CHECK(phase_ == Phase::kForward);
+  return step([&] {
+    if (done_ < pieces_.size()) {
+      if (done_ == 0 && stage_.cut().has_embedding()) embed();
+      forward_piece(done_, keep_ == Keep::kAll ? TorchGraph::kBuild : TorchGraph::kNone);
+      ++done_;
+      if (keep_ == Keep::kInput && done_ > 1) pieces_[done_ - 1].input.reset();
+      if (done_ < pieces_.size() || stage_.cut().has_head()) return true;
+    } else {
+      score(keep_ == Keep::kAll);
+    }
+    if (!stage_.cut().has_head()) output_ = last_.to(stage_.weights().wide_type()).contiguous();
+    phase_ = Phase::kBetween;
+    drop_what_is_not_kept();
+    return false;
+  });
+}
+
+ConstNumbers TorchTask::output() const {
+  CHECK(output_.defined());
+  return numbers_of(output_);
+}
+
+LossSum TorchTask::loss() const {
+  CHECK(phase_ != Phase::kForward && stage_.cut().has_head());
+  return loss_;
+}
+
+void TorchTask::keep_less(Keep keep) {
+  CHECK(phase_ == Phase::kBetween);
+  keep_ = std::min(keep_, keep);
+  drop_what_is_not_kept();
+}
+
+void TorchTask::begin_backward(std::optional<ConstNumbers> gradient) {
+  CHECK(phase_ == Phase::kBetween && gradient.has_value() != stage_.cut().has_head());
+  const at::ScalarType wide = stage_.weights().wide_type();
+  if (gradient.has_value())
+    gradient_ = copy_of(*gradient, stage_.width(), wide).to(stage_.weights().layer_type());
+  done_ = 0;
+  const bool inputs_are_there = keep_ != Keep::kInput || pieces_.size() == 1;
+  phase_ = inputs_are_there ? Phase::kBackward : Phase::kAgain;
+}
+
+void TorchTask::backward_head() {
+  if (!normed_gradient_.defined()) score(true);
+  gradient_ = run_backward(head_node_, normed_gradient_, head_waiting_);
+  normed_gradient_.reset();
+}
+
+void TorchTask::backward_piece(std::size_t k) {
+  Piece& piece = pieces_[k];
+  if (!piece.node.output.defined())
+    piece.node = run_layer(layer(k), context_, piece.input, TorchGraph::kBuild, &piece.waiting);
+  gradient_ = run_backward(piece.node, gradient_, piece.waiting);
+  piece.input.reset();
+}
+
+Result<bool> TorchTask::backward_next() {
+  CHECK(phase_ == Phase::kAgain || phase_ == Phase::kBackward);
+  return step([&] {
+    if (phase_ == Phase::kAgain) {
+      // The last piece goes forward again in its backward call, with its graph.
+      forward_piece(done_++, TorchGraph::kNone);
+      if (done_ + 1 < pieces_.size()) return true;
+      done_ = 0;
+      phase_ = Phase::kBackward;
+      return true;
+    }
+    const std::size_t heads = stage_.cut().has_head() ? 1 : 0;
+    if (done_ < heads) {
+      backward_head();
+    } else {
+      backward_piece(pieces_.size() - 1 - (done_ - heads));
+    }
+    if (++done_ < pieces_.size() + heads) return true;
+    if (!stage_.cut().has_embedding())
+      input_gradient_ = gradient_.to(stage_.weights().wide_type()).contiguous();
+    done_ = 0;
+    phase_ = Phase::kProducts;
+    return false;
+  });
+}
+
+ConstNumbers TorchTask::input_gradient() const {
+  CHECK(input_gradient_.defined());
+  return numbers_of(input_gradient_);
+}
+
+void TorchTask::add_embedding() {
+  const at::NoGradGuard no_graph;
+  const at::Tensor& tokens = stage_.weights().tokens().weight_sum;
+  const at::Tensor gradient = gradient_.to(tokens.scalar_type());
+  tokens.index_add_(0, tokens_, gradient);
+  const at::Tensor& positions = stage_.weights().positions().weight_sum;
+  if (!positions.defined()) return;
+  positions.narrow(0, 0, context_.context)
+      .add_(gradient.view({context_.windows, context_.context, -1}).sum(0));
+}
+
+Result<bool> TorchTask::add_next() {
+  CHECK(phase_ == Phase::kProducts);
+  return step([&] {
+    const std::size_t heads = stage_.cut().has_head() ? 1 : 0;
+    if (done_ < heads) {
+      head_waiting_.add();
+    } else {
+      pieces_[pieces_.size() - 1 - (done_ - heads)].waiting.add();
+    }
+    if (++done_ < pieces_.size() + heads) return true;
+    if (stage_.cut().has_embedding()) add_embedding();
+    phase_ = Phase::kDone;
+    return false;
+  });
+}
+
+std::uint64_t TorchTask::bytes() const {
+  std::uint64_t bytes = 0;
+  const auto add = [&](const at::Tensor& tensor) { bytes += tensor.defined() ? tensor.nbytes() : 0; };
+  // A graph has about 6 values of the layer's width, and 2 or 3 of its hidden width, for each token.
+  const LmShape& shape = stage_.shape();
+  const std::uint64_t hiddens = shape.activation == LmActivation::kSwiGlu ? 4 : 2;
+  for (const Piece& piece : pieces_) {
+    add(piece.input);
+    bytes += piece.waiting.bytes();
+    if (piece.node.output.defined())
+      bytes += piece.node.output.nbytes() * (8 * shape.width + hiddens * shape.hidden) / shape.width;
+  }
+  bytes += head_waiting_.bytes();
+  for (const at::Tensor* tensor : {&last_, &output_, &gradient_, &input_gradient_, &normed_gradient_})
+    add(*tensor);
+  return bytes;
+}
+
+std::unique_ptr<StageTask> TorchStage::begin(const Microbatch& microbatch, Keep keep) {
+  return std::make_unique<TorchTask>(*this, microbatch, keep);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<StageBackend>> make_torch_stage(const TorchStageOptions& options) {
+  if (const Result<void> good = check_shape(options.shape); !good.ok()) return good.error();
+  try {
+    at::set_num_threads(options.threads);
+    return std::unique_ptr<StageBackend>(std::make_unique<TorchStage>(options));
+  } catch (const std::exception& failure) {
+    return torch_failed(failure);
+  }
+}
+
+}  // namespace gossamer::pipeline
