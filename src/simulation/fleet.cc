@@ -161,7 +161,8 @@ void Fleet::start_coordinator(const std::string& machine) {
                               .clock = draw_clock(),
                               .process = coordinator_options(machine)},
       SimCoordinator::Run{medium_, options_.workload, durable_, claim_watch_, invariants_, traffic_,
-                          [this](Incarnation one) { return marked_.liars.contains(one); }},
+                          [this](Incarnation one) { return marked_.liars.contains(one); },
+                          [this](Incarnation one) { marked_.taken.insert(one); }},
       note);
 }
 

@@ -108,7 +108,8 @@ class Fleet final {
   // A fault takes the member's present life away, from all others or from the run.
   void note_struck(const SimMember& member, Struck how);
   [[nodiscard]] bool struck(Incarnation life) const { return marked_.struck.contains(life); }
-  // Lives that are fenced and that a fault had taken away: for good, or others went on without them.
+  // Lives that are fenced and that a fault had taken away: for good, or others went on without them, or liars
+  // that were most of their judges accused them.
   // A life that is fenced for any other reason was there, or would have come back.
   [[nodiscard]] std::uint64_t taken_and_fenced();
   // The path between two machines while no fault changes it.
@@ -191,7 +192,8 @@ class Fleet final {
     std::set<Incarnation> liars;
     std::set<Incarnation> hostile;
     std::set<Incarnation> struck;
-    std::set<Incarnation> taken;  // of these, for good, or others went on without them
+    std::set<Incarnation>
+        taken;  // of these, for good, or others went on without them; and lives that liars cost
   };
   // How far a member has come, as seen so far.
   struct Seen {

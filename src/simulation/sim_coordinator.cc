@@ -104,6 +104,7 @@ void SimCoordinator::tell_lead() {
 
 void SimCoordinator::judge_loss(const cluster::RunEvent& lost) {
   if (const auto what = lead_watch_.fenced(lost.peer, lost.text, now())) run_.invariants.broke(*what);
+  if (slander_.framed(lost.peer)) run_.framed(lost.peer.incarnation);
   slander_.gone(lost.peer);
 }
 

@@ -33,7 +33,8 @@ class SimCoordinator final : public SimProcess, private cluster::Witness {
     ClaimWatch& claims;
     Invariants& invariants;
     Traffic& traffic;
-    std::function<bool(Incarnation)> lies;  // whether the incarnation is a liar's
+    std::function<bool(Incarnation)> lies;    // whether the incarnation is a liar's
+    std::function<void(Incarnation)> framed;  // liars have cost the incarnation its life
   };
   struct Options {
     std::string machine;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 
 namespace gossamer::simulation {
 
@@ -11,6 +12,10 @@ void Slander::heard(net::PeerId from, const membership::ToCoordinator& said) {
   if (!said.has_beat()) return;
   std::set<NodeId>& accused = accused_[from];
   accused.clear();
+  std::set<net::PeerId>& broken = broke_[from];
+  broken.clear();
+  for (const membership::Broke& broke : said.beat().broke())
+    broken.insert({.node = NodeId(broke.node()), .incarnation = Incarnation(broke.incarnation())});
   for (const std::uint64_t node : said.beat().unreachable()) accused.emplace(node);
   for (const membership::Broke& broke : said.beat().broke()) {
     if (std::ranges::find(said.beat().lost(), broke.node()) != said.beat().lost().end())
@@ -33,8 +38,19 @@ std::optional<std::string> Slander::has_to_go(net::PeerId peer) {
                      liar.value, peer.incarnation.value);
 }
 
+bool Slander::framed(net::PeerId peer) const {
+  std::size_t liars = 0;
+  for (const auto& [by, broken] : broke_) {
+    if (!broken.contains(peer)) continue;
+    if (!lies_(by.incarnation)) return false;
+    ++liars;
+  }
+  return liars >= 2;
+}
+
 void Slander::forget() {
   accused_.clear();
+  broke_.clear();
   disputed_.clear();
   cost_.clear();
 }

@@ -28,15 +28,23 @@ class Slander {
   // The peer has to go because it and others do not reach each other. Returns a violation if it is one
   // innocent too many for one liar.
   [[nodiscard]] std::optional<std::string> has_to_go(net::PeerId peer);
+  // Whether two liars or more, and nobody else, say that the peer broke a rule. Where they are more than half
+  // of its judges, their word costs it its life: accusations promise no more
+  // (cluster/membership/accusations.h).
+  [[nodiscard]] bool framed(net::PeerId peer) const;
   // The peer is fenced.
-  void gone(net::PeerId peer) { accused_.erase(peer); }
+  void gone(net::PeerId peer) {
+    accused_.erase(peer);
+    broke_.erase(peer);
+  }
   void forget();
 
  private:
   std::function<bool(Incarnation)> lies_;
-  std::map<net::PeerId, std::set<NodeId>> accused_;  // by accuser: the accused of its last beat
-  std::set<Incarnation> disputed_;                   // had a dispute that cost a life
-  std::map<Incarnation, std::uint64_t> cost_;        // lives, by liar: its word alone
+  std::map<net::PeerId, std::set<NodeId>> accused_;     // by accuser: the accused of its last beat
+  std::map<net::PeerId, std::set<net::PeerId>> broke_;  // likewise: of a broken rule
+  std::set<Incarnation> disputed_;                      // had a dispute that cost a life
+  std::map<Incarnation, std::uint64_t> cost_;           // lives, by liar: its word alone
 };
 
 }  // namespace gossamer::simulation

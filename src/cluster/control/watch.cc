@@ -57,6 +57,7 @@ void Watch::schedule(LedMember& member) {
 
 void Watch::forget(const LedMember& member, Instant now) {
   const NodeId node(member.record.node());
+  wake_spared(now);  // those that fell silent with it may be few now
   if (member.wake) wakes_.erase({*member.wake, node});
   disputes_.gone(node);
   doubts_.gone(node);
@@ -123,10 +124,6 @@ bool Watch::is_heard(const LedMember& member, Instant now) {
   if (!member.here || !member.detector) return false;
   FailureDetector judged = *member.detector;
   return judged.verdict(now) == Verdict::kAlive;
-}
-
-bool Watch::is_elsewhere(const LedMember& member) const {
-  return options_.machine.empty() || member.record.machine() != options_.machine;
 }
 
 Doubts::Fleet Watch::fleet(Instant now) const {

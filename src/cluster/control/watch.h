@@ -125,7 +125,9 @@ class Watch {
  private:
   void wake(LedMember& member, std::optional<Instant> when);
   void wake_spared(Instant now);
-  [[nodiscard]] bool is_elsewhere(const LedMember& member) const;
+  [[nodiscard]] bool is_elsewhere(const LedMember& member) const {
+    return options_.machine.empty() || member.record.machine() != options_.machine;
+  }
   [[nodiscard]] Doubts::Fleet fleet(Instant now) const;
   [[nodiscard]] bool is_overdue(LedMember& member, Instant now);
   [[nodiscard]] std::optional<Instant> answers_until(NodeId node, const Doubts::Fleet& fleet,

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/slander.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace gossamer::simulation {
+namespace {
+
+net::PeerId slander_peer(std::uint64_t node) { return {NodeId(node), Incarnation(node)}; }
+
+membership::ToCoordinator beat_of_broken(const std::vector<std::uint64_t>& nodes) {
+  membership::ToCoordinator said;
+  said.mutable_beat();
+  for (const std::uint64_t node : nodes) {
+    membership::Broke& broke = *said.mutable_beat()->add_broke();
+    broke.set_node(node);
+    broke.set_incarnation(node);
+  }
+  return said;
+}
+
+// Claim: a member is framed while two liars accuse it and nobody else does. What an accuser no longer says,
+// and what one says that is gone, counts no more.
+TEST(Slander, FramedByLiarsAlone) {
+  Slander slander([](Incarnation one) { return one.value < 10; });
+  EXPECT_FALSE(slander.framed(slander_peer(20)));
+  slander.heard(slander_peer(1), beat_of_broken({20, 21}));
+  EXPECT_FALSE(slander.framed(slander_peer(20))) << "one liar alone costs no life";
+  slander.heard(slander_peer(2), beat_of_broken({20}));
+  EXPECT_TRUE(slander.framed(slander_peer(20)));
+  EXPECT_FALSE(slander.framed(slander_peer(21)));
+  slander.heard(slander_peer(11), beat_of_broken({20}));
+  EXPECT_FALSE(slander.framed(slander_peer(20))) << "an honest one says so, too";
+  slander.heard(slander_peer(11), beat_of_broken({}));
+  EXPECT_TRUE(slander.framed(slander_peer(20)));
+  slander.gone(slander_peer(1));
+  EXPECT_FALSE(slander.framed(slander_peer(20)));
+}
+
+}  // namespace
+}  // namespace gossamer::simulation
