@@ -27,6 +27,7 @@ PEERS = ("tests/process/", "programs that tests of processes run")
 TABLES = ("tests/simulation/", "a program whose output is the tables of a document")
 JSON = (("src/json/", "the room that counts levels"),
         ("src/learn/data/read/jsonl_lines.cc", "makes no value, and counts levels itself"),
+        ("src/learn/tokens/document_line.cc", "makes no value, and counts levels itself"),
         ("src/commands/engine/prediction_service.cc", "says where and why, and counts levels itself"))
 RECORDS = ("tests/unchanged/", "a program whose output is recorded")
 

@@ -182,7 +182,7 @@ def check_engines(tree):
 # Folder -> its namespace below gossamer; a folder inside has the same, unless it stands here itself.
 NAMESPACES = {
     "src/base/": "", "src/json/": "", "src/kernels/": "kernels", "src/exact/": "exact", "src/host/": "host", "src/net/": "net", "src/cluster/": "cluster",
-    "src/cluster/placement/": "placement", "src/learn/data/": "data", "src/learn/text/": "text", "src/learn/lsh/": "lsh",
+    "src/cluster/placement/": "placement", "src/learn/data/": "data", "src/learn/text/": "text", "src/learn/tokens/": "tokens", "src/learn/lsh/": "lsh",
     "src/learn/sparse/": "sparse", "src/settings/": "settings", "src/tensors/": "tensors", "src/run/": "run",
     "src/engines/run/": "engine", "src/engines/check/": "check", "src/engines/sparse/": "sparse_engine",
     "src/engines/pipeline/": "pipeline",
