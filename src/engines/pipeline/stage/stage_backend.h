@@ -34,7 +34,7 @@
 namespace gossamer::pipeline {
 
 // The number of a token in the vocabulary.
-using TokenNumber = std::int32_t;
+using TokenNumber = std::uint32_t;
 
 using Numbers = std::variant<std::span<float>, std::span<double>>;
 using ConstNumbers = std::variant<std::span<const float>, std::span<const double>>;

@@ -148,9 +148,8 @@ ToyTask::ToyTask(ToyStage& stage, const Microbatch& microbatch, Keep keep)
   const std::size_t count = std::size_t{microbatch.windows} * microbatch.context;
   CHECK(count > 0 && context_ <= stage.shape().context, count, context_);
   const auto fits = [&](const std::vector<TokenNumber>& numbers, bool needed) {
-    return numbers.size() == (needed ? count : 0) && std::ranges::all_of(numbers, [&](TokenNumber token) {
-             return token >= 0 && static_cast<std::uint32_t>(token) < stage.shape().vocabulary;
-           });
+    return numbers.size() == (needed ? count : 0) &&
+           std::ranges::all_of(numbers, [&](TokenNumber token) { return token < stage.shape().vocabulary; });
   };
   CHECK(fits(tokens_, stage.cut().has_embedding()) && fits(targets_, stage.cut().has_head()));
   CHECK(microbatch.boundary.has_value() != stage.cut().has_embedding());
@@ -165,7 +164,7 @@ void ToyTask::embed() {
   std::vector<double>& x = layers_.front().input;
   x.resize(tokens_.size() * width);
   for (std::size_t t = 0; t < tokens_.size(); ++t) {
-    const std::size_t token = static_cast<std::size_t>(tokens_[t]) * width;
+    const std::size_t token = std::size_t{tokens_[t]} * width;
     const std::size_t position = t % context_ * width;
     for (std::size_t i = 0; i < width; ++i) {
       x[t * width + i] =
@@ -182,7 +181,7 @@ void ToyTask::score() {
   for (std::size_t t = 0; t < targets_.size(); ++t) {
     const auto scores = std::span(score_gradient_).subspan(t * vocabulary, vocabulary);
     toy_multiply(stage_.head(Of::kWeights), std::span(output_).subspan(t * width, width), scores);
-    scores[static_cast<std::size_t>(targets_[t])] -= 1;
+    scores[targets_[t]] -= 1;
     double squares = 0;
     for (const double score : scores) squares += score * score;
     loss_.loss += squares / 2;
@@ -293,7 +292,7 @@ void ToyTask::add_head() {
 void ToyTask::add_embedding() {
   const std::size_t width = stage_.width();
   for (std::size_t t = 0; t < tokens_.size(); ++t) {
-    const std::size_t token = static_cast<std::size_t>(tokens_[t]) * width;
+    const std::size_t token = std::size_t{tokens_[t]} * width;
     const std::size_t position = t % context_ * width;
     for (std::size_t i = 0; i < width; ++i) {
       stage_.tokens(Of::kGradients)[token + i] += gradient_[t * width + i];

@@ -139,7 +139,7 @@ TEST(ToyStage, LooksAtEarlierTokensOfItsWindowAlone) {
     return std::vector<double>(numbers.begin(), numbers.end());
   };
   const std::vector<double> before = boundary_of(text);
-  text.tokens[3] = (text.tokens[3] + 1) % static_cast<TokenNumber>(kToy.vocabulary);
+  text.tokens[3] = (text.tokens[3] + 1) % TokenNumber{kToy.vocabulary};
   const std::vector<double> after = boundary_of(text);
   for (std::size_t t = 0; t < 10; ++t) {
     const bool same = std::equal(before.begin() + static_cast<std::ptrdiff_t>(4 * t),
@@ -209,7 +209,7 @@ TEST(ToyStageDeathTest, Misuse) {
   EXPECT_DEATH((void)begin(text.tokens, {}), "fits");
   EXPECT_DEATH((void)begin(std::span(text.tokens).first(4), text.targets), "fits");
   std::vector<TokenNumber> strange = text.tokens;
-  strange[2] = static_cast<TokenNumber>(kToy.vocabulary);
+  strange[2] = TokenNumber{kToy.vocabulary};
   EXPECT_DEATH((void)begin(strange, text.targets), "fits");
   const auto task = begin(text.tokens, text.targets);
   EXPECT_DEATH((void)task->loss(), "phase_");

@@ -166,9 +166,8 @@ TorchTask::TorchTask(TorchStage& stage, const Microbatch& microbatch, Keep keep)
   const std::size_t count = std::size_t{microbatch.windows} * microbatch.context;
   CHECK(count > 0 && microbatch.context <= stage.shape().context, count, microbatch.context);
   const auto fits = [&](std::span<const TokenNumber> numbers, bool needed) {
-    return numbers.size() == (needed ? count : 0) && std::ranges::all_of(numbers, [&](TokenNumber token) {
-             return token >= 0 && static_cast<std::uint32_t>(token) < stage.shape().vocabulary;
-           });
+    return numbers.size() == (needed ? count : 0) &&
+           std::ranges::all_of(numbers, [&](TokenNumber token) { return token < stage.shape().vocabulary; });
   };
   CHECK(fits(microbatch.tokens, cut.has_embedding()) && fits(microbatch.targets, cut.has_head()));
   CHECK(microbatch.boundary.has_value() != cut.has_embedding());

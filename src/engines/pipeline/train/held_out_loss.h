@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The loss of a model on a held-out text: each token once, forward only. Thread rule: the thread that owns
+// the backend.
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.h"
+#include "engines/pipeline/stage/stage_backend.h"
+#include "learn/tokens/token_windows.h"
+
+namespace gossamer::pipeline {
+
+struct HeldOutLoss {
+  double loss = 0;  // summed over all targets, nats
+  std::uint64_t tokens = 0;
+  std::uint64_t bytes = 0;  // of the text
+
+  [[nodiscard]] double mean() const { return loss / static_cast<double>(tokens); }
+  [[nodiscard]] double perplexity() const;     // exp(mean)
+  [[nodiscard]] double bits_per_byte() const;  // of the text, so tokenizers can be compared
+};
+
+// `windows` of a microbatch at most, at least 1. The backend has the whole model. Errors: those of the
+// backend.
+[[nodiscard]] Result<HeldOutLoss> held_out_loss(StageBackend& model, const tokens::EvalWindows& windows,
+                                                std::uint64_t text_bytes, std::uint32_t microbatch);
+
+}  // namespace gossamer::pipeline
