@@ -24,11 +24,14 @@ struct TypeRow {
   std::string_view name;
   std::uint64_t size;
 };
-constexpr std::array<TypeRow, 5> kTypes = {{{DType::kU8, "U8", 1},
+constexpr std::array<TypeRow, 8> kTypes = {{{DType::kU8, "U8", 1},
                                             {DType::kBf16, "BF16", 2},
+                                            {DType::kF16, "F16", 2},
                                             {DType::kU32, "U32", 4},
                                             {DType::kF32, "F32", 4},
-                                            {DType::kU64, "U64", 8}}};
+                                            {DType::kU64, "U64", 8},
+                                            {DType::kI64, "I64", 8},
+                                            {DType::kF64, "F64", 8}}};
 constexpr std::uint64_t kMaxHeaderBytes = std::uint64_t{64} << 20;
 constexpr std::size_t kDataAlignment = 64;
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20;

@@ -21,9 +21,9 @@
 
 namespace gossamer::tensors {
 
-enum class DType { kU8, kBf16, kU32, kF32, kU64 };  // narrow to wide
+enum class DType { kU8, kBf16, kF16, kU32, kF32, kU64, kI64, kF64 };  // narrow to wide
 
-[[nodiscard]] std::string_view name(DType dtype);  // "U8", "BF16", "U32", "F32", "U64"
+[[nodiscard]] std::string_view name(DType dtype);  // "U8", "BF16", "F16", ...
 [[nodiscard]] std::uint64_t size_of(DType dtype);  // bytes of an element
 
 // A tensor to write. It is dense in memory, or has rows of shape[1] elements that start row_stride_bytes

@@ -13,8 +13,11 @@ std::string_view storage_class(DType dtype) {
   switch (dtype) {
     case DType::kU8: return "ByteStorage";
     case DType::kBf16: return "BFloat16Storage";
+    case DType::kF16: return "HalfStorage";
     case DType::kF32: return "FloatStorage";
-    case DType::kU64: return "LongStorage";
+    case DType::kF64: return "DoubleStorage";
+    case DType::kU64:
+    case DType::kI64: return "LongStorage";
     case DType::kU32: break;
   }
   CHECK(false, "no storage of this type in PyTorch");
