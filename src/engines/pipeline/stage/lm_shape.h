@@ -31,6 +31,9 @@ enum class LmPositions { kLearned, kRotary };
 // steps of such a gradient. kAllButKey leaves it out.
 enum class LmBiases { kNone, kAllButKey, kAll };
 
+// What layers compute in. Weights, accumulators and boundaries are double for kF64 and float otherwise.
+enum class Precision { kF32, kBf16, kF64 };
+
 struct LmShape {
   std::uint32_t vocabulary = 257;
   std::uint32_t context = 128;  // the most tokens of a window

@@ -20,9 +20,6 @@
 
 namespace gossamer::pipeline {
 
-// What layers compute in. Weights, accumulators and boundaries are double for kF64 and float otherwise.
-enum class Precision { kF32, kBf16, kF64 };
-
 struct TorchStageOptions {
   LmShape shape;
   StageCut cut;

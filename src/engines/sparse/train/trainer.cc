@@ -5,13 +5,14 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "engines/run/checkpoint_times.h"
+#include "engines/run/recent_mean.h"
 #include "engines/sparse/config/config.h"
 #include "engines/sparse/config/negatives_plan.h"
 #include "engines/sparse/train/divergence.h"
@@ -21,44 +22,6 @@
 
 namespace gossamer::sparse_engine {
 namespace {
-
-constexpr std::size_t kLossWindow = 100;
-
-// The mean of the losses of the last kLossWindow steps. Step s has its fixed place, so that the sum of a
-// resumed run is in the order of one that never stopped.
-class RecentMean {
- public:
-  RecentMean() = default;
-  // `losses` are those of the last of `steps` steps, the oldest first.
-  RecentMean(std::span<const double> losses, std::uint64_t steps) : count_(steps) {
-    const std::size_t n = std::min({losses.size(), kLossWindow, static_cast<std::size_t>(steps)});
-    const auto last = losses.last(n);
-    first_ = steps - n;
-    for (std::size_t i = 0; i < n; ++i) values_[(first_ + i) % kLossWindow] = last[i];
-  }
-  void add(double value) { values_[count_++ % kLossWindow] = value; }
-  // The oldest first.
-  [[nodiscard]] std::vector<double> losses() const {
-    std::vector<double> out;
-    for (std::uint64_t s = oldest(); s < count_; ++s) out.push_back(values_[s % kLossWindow]);
-    return out;
-  }
-  [[nodiscard]] double mean() const {
-    double sum = 0;
-    for (const double value : values_) sum += value;
-    const std::uint64_t n = count_ - oldest();
-    return n == 0 ? 0 : sum / static_cast<double>(n);
-  }
-
- private:
-  [[nodiscard]] std::uint64_t oldest() const {
-    return std::max(first_, count_ > kLossWindow ? count_ - kLossWindow : 0);
-  }
-
-  std::array<double, kLossWindow> values_{};
-  std::uint64_t first_ = 0;  // the first step whose loss is known
-  std::uint64_t count_ = 0;  // steps
-};
 
 // Lines of run.toml as programs wrote them that are older than a change: of a removed key, and of one whose
 // help was written anew. They stay in the fingerprint, so that checkpoints of older programs are resumed.
@@ -102,7 +65,10 @@ class TrainingRun {
         labels_(sparse::by_row(inputs.labels, network_.order)),
         steps_(inputs.steps, network_.order),
         schedule_(schedule_of(inputs.config, inputs.recipe)),
-        fingerprint_(fingerprint_of(inputs)) {
+        fingerprint_(fingerprint_of(inputs)),
+        times_({.every_steps = inputs.config.checkpoint.every_steps,
+                .every_minutes = inputs.config.checkpoint.every_minutes,
+                .steps = inputs.recipe.steps}) {
     sparse::initialize(network_, network_init(inputs.config), labels_.count, inputs.compute);
     hashed_ = hash_tables(inputs, network_);
   }
@@ -118,7 +84,7 @@ class TrainingRun {
     if (tables && !info.finished) hashed_->restore(*tables, next_);
     resumed_at_ = next_;
     cost_before_ = info.cost;
-    recent_ = RecentMean(info.losses, next_.value);
+    recent_ = engine::RecentMean(info.losses, next_.value);
     hooks_.events("resumed", {{"step", next_.value}, {"from_run", info.run_id}});
     if (info.workers != in_.compute.workers()) {
       hooks_.events("workers_changed", {{"before", static_cast<std::uint64_t>(info.workers)},
@@ -130,7 +96,7 @@ class TrainingRun {
   Result<TrainOutcome> loop(sparse::Learner& learner) {
     TrainOutcome outcome;
     begin_ = in_.clock.now();
-    last_save_ = begin_;
+    times_.saved(begin_);
     bool stopped = false;
     while (next_.value < in_.recipe.steps && !stopped) {
       const float rate = schedule_.learning_rate(next_);
@@ -193,13 +159,6 @@ class TrainingRun {
     return cost += cost_before_;
   }
 
-  [[nodiscard]] bool due() const {
-    const CheckpointConfig& when = in_.config.checkpoint;
-    if (next_.value == in_.recipe.steps) return when.every_steps > 0 || when.every_minutes > 0;
-    if (when.every_steps > 0 && next_.value % when.every_steps == 0) return true;
-    return when.every_minutes > 0 && in_.clock.now() - last_save_ >= from_seconds(60 * when.every_minutes);
-  }
-
   [[nodiscard]] std::optional<sparse::HashNegatives::State> table_state() const {
     return hashed_ ? std::optional(hashed_->state()) : std::nullopt;
   }
@@ -215,7 +174,7 @@ class TrainingRun {
   Result<void> save_when_due(bool stopping, tensors::CheckpointCounters& counters) {
     const bool finished = next_.value == in_.recipe.steps;
     const bool asked_for = stopping && !finished;
-    if (!asked_for && !due()) return {};
+    if (!asked_for && !times_.due(next_, in_.clock.now())) return {};
     // The checkpoint before stays the newest one.
     if (!has_finite_weights(network_)) return diverged(next_.value, "a weight");
     auto tables = finished ? std::nullopt : table_state();
@@ -234,7 +193,7 @@ class TrainingRun {
                                                  .cost = cost(),
                                                  .losses = recent_.losses()},
                                                 tensors, static_cast<int>(in_.config.checkpoint.keep));
-    last_save_ = in_.clock.now();
+    times_.saved(in_.clock.now());
     if (saved.ok()) {
       ++counters.written;
       counters.bytes += tensors::checkpoint_bytes(tensors);
@@ -255,11 +214,11 @@ class TrainingRun {
   sparse::Schedule schedule_;
   std::string fingerprint_;
   StepNumber next_;
-  RecentMean recent_;
+  engine::RecentMean recent_;
   std::optional<StepNumber> resumed_at_;
   tensors::RunCost cost_before_;
   Instant begin_;  // when the loop began
-  Instant last_save_;
+  engine::CheckpointTimes times_;
 };
 
 }  // namespace
