@@ -302,8 +302,9 @@ void Changes::decide(const Cause& cause) {
   const Instant now = cause.now;
   rest_clock_.end();
   if (fencing_ = due_at_rest(at_rest(reports_), now); !fencing_.nodes.empty()) return;
-  if (std::string few = too_few(run_, options_); !few.empty()) {
-    if (options_.waits_for) next_look_ = now + kLookEvery;
+  std::string few = too_few(run_, options_);
+  next_look_ = !few.empty() && options_.waits_for ? std::optional(now + kLookEvery) : std::nullopt;
+  if (!few.empty()) {
     advance(Event::kTooLittle, {.now = now, .text = std::move(few)});
   } else {
     place(now);
@@ -332,13 +333,6 @@ void Changes::place(Instant now) {
   } else if (!end_.waits() || !loses_a_part(at_rest(reports_), placed->placement)) {
     advance(Event::kPlaced, {.now = now, .placed = &placed->placement});
   }
-}
-
-// The time that the first view waits has an end.
-void Changes::look_whether_it_waits(Instant now) {
-  const bool waits = phase_ == Phase::kShort;
-  next_look_ = waits ? std::optional(now + kLookEvery) : std::nullopt;
-  if (waits && too_few(run_, options_) != shortage_) advance(Event::kWaited, {.now = now});
 }
 
 AtRest Changes::at_rest(const std::map<NodeId, membership::Frozen>& reports) {
@@ -429,9 +423,14 @@ void Changes::say_stop(const Cause& cause) {
 membership::StopAsked Changes::stop_asked() const { return asked_to_stop(end_); }
 
 void Changes::tick(const std::function<bool()>& all_heard, Instant now) {
-  if (next_look_ && *next_look_ <= now) look_whether_it_waits(now);
+  if (next_look_ && *next_look_ <= now) {  // the time that the first view waits has an end
+    const bool waits = phase_ == Phase::kShort;
+    next_look_ = waits ? std::optional(now + kLookEvery) : std::nullopt;
+    if (waits && too_few(run_, options_) != shortage_) advance(Event::kWaited, {.now = now});
+  }
   if (release_clock_.take_due(now)) advance(Event::kNobodyReady, {.now = now});
   if (end_.due(now)) advance(Event::kStopDue, {.now = now, .text = end_.reason()});
+  if (phase_ == Phase::kWaiting && all_rest() && all_heard()) advance(Event::kAllRest, {.now = now});
   if (!next_rebalance_ || *next_rebalance_ > now) return;
   next_rebalance_ = now + kRebalanceEvery;
   if (all_heard()) advance(Event::kRebalanceDue, {.now = now});
@@ -444,8 +443,7 @@ void Changes::beats(const LedMember& member, const membership::Beat& said, Insta
 }
 
 std::set<NodeId> Changes::take_restless(const RestClock::Hearing& hearing, Instant now) {
-  const auto next = rest_clock_.next_look();
-  if (!next || *next > now) return {};
+  if (const auto next = rest_clock_.next_look(); !next || *next > now) return {};
   rest_clock_.steps_take(agreed_step_seconds(run_));
   RestClock::Late late = rest_clock_.late(awaited(), hearing, now);
   if (late.nodes.empty()) return {};

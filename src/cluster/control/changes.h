@@ -175,7 +175,7 @@ class Changes {
   void keep_report(const Cause& cause);
   void wait_for_silent(const Cause& cause);
   void decide(const Cause& cause);
-  void look_whether_it_waits(Instant now);
+
   void fall_short(const Cause& cause);
   void go_on(const Cause&) { reach(ControlProbe::kAnnouncedAlone); }  // they need nothing but the view
   void install(const Cause& cause);

@@ -141,7 +141,7 @@ struct Changes::Table {
       {kWaiting, Event::kFenced, kFreezing, kBeginAnew, "no member goes on before the last death is known"},
       {kWaiting, Event::kCleared, kFreezing, kGoOnWithoutFenced, "what the others have reported stays true"},
       {kWaiting, Event::kReport, kWaiting, kKeepReport, "a silent member is back"},
-      {kWaiting, Event::kAllRest, kFreezing, kDecide, "all silent members are back"},
+      {kWaiting, Event::kAllRest, kFreezing, kDecide, "all silent members are back, reported before or not"},
       {kWaiting, Event::kStop, kWaiting, kEndOnceInstalled, "members at rest may be a step apart"},
       {kWaiting, Event::kStopDue, kStopping, kEndRun, "a change may never end"},
       {kStopping, Event::kWanted, kStopping, kLetWait, "the view changes no more for it"},

@@ -129,7 +129,8 @@ void CoordinatorProcess::resign_if_alone(Instant now) {
   }
   if (now - *since < alone_for_) return;
   reach(ControlProbe::kResigned);
-  alone_for_.ns = std::min(2 * alone_for_.ns, options_.coordinator.patience.ns);
+  // Members that are gone for good are fenced after the patience, and then it need not resign.
+  alone_for_.ns = std::min(2 * alone_for_.ns, options_.coordinator.patience.ns + kAloneFor.ns);
   stop_leading(Stage::kResigning, now);
   next_campaign_ = now + Duration{2 * options_.lead_time->ns};
 }

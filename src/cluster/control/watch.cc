@@ -376,7 +376,7 @@ std::vector<Fencing> Watch::due(const Patience& patience, const CanLose& can_los
     member.wake.reset();
     if (!is_overdue(member, now)) continue;
     if (const auto until = sooner(spares(member, known, patience, now), answers_until(node, known, now))) {
-      wake(member, until);
+      wake(member, std::min(*until, now + kLookAgain));
     } else if (!member.detector) {
       late.push_back(node);
     } else {

@@ -44,7 +44,7 @@ class Watch {
   static constexpr Duration kAskAfter{1'000'000'000};       // of a silence that others are asked about
   static constexpr Duration kAnswersWithin{500'000'000};    // a question, and the next beats
   static constexpr Duration kLongestStep{600'000'000'000};  // nobody waits longer for three steps
-  static constexpr Duration kLookAgain{1'000'000'000};      // at silent members that the run cannot lose
+  static constexpr Duration kLookAgain{1'000'000'000};      // at silent members: facts change that spare them
   static constexpr Duration kHangsUpWithin{1'000'000'000};  // a cut network closes nothing for longer
   // Why members are lost.
   static constexpr std::string_view kSilent = "it is silent";

@@ -187,6 +187,16 @@ TEST_F(WatchTest, TheLastOfTheSilentTogetherIsOneOfFew) {
   EXPECT_EQ(gone, (std::vector{NodeId(10), NodeId(11), NodeId(12)}));
 }
 
+// Claim: the facts that spare a member are looked at once a second. A patience that is shorter since counts
+// at once.
+TEST_F(WatchTest, AShorterPatienceCounts) {
+  living(10);
+  EXPECT_TRUE(watch_.due(kPatience, kCanLoseAny, at(15)).empty());
+  constexpr Patience kShort{from_seconds(20), from_seconds(20)};
+  EXPECT_TRUE(watch_.due(kShort, kCanLoseAny, at(17)).empty());
+  EXPECT_EQ(watch_.due(kShort, kCanLoseAny, at(21)).size(), 1u);
+}
+
 // Claim: others are asked about a member alone, too: at once if its connection closed, else after a second of
 // silence. While they hear it, it is not due, and an event says so. A member that comes later is asked as
 // well.
