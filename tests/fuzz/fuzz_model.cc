@@ -68,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   host::SimDisk disk;
   CHECK(disk.make_directories("m").ok());
   write(disk, "m/model.json", seal(input.substr(0, cut), shard));
-  write(disk, "m/" + sparse_engine::shard_name(0, 1), shard);
+  write(disk, "m/" + tensors::shard_name(0, 1), shard);
   const auto model = sparse_engine::load_model(disk, "m");
   if (!model.ok()) {
     CHECK(!model.error().where.empty() && !model.error().what.empty(), model.error().message());

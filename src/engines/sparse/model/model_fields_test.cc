@@ -125,10 +125,10 @@ TEST(ModelFields, ShardsKeepTheLimit) {
   ASSERT_TRUE(opened.ok());
   ASSERT_GT(opened->header.shards.size(), 2U);
   std::size_t several = 0;
-  for (const ShardEntry& shard : opened->header.shards) {
+  for (const tensors::ShardEntry& shard : opened->header.shards) {
     std::size_t count = 0;
     std::uint64_t bytes = 0;
-    const auto done = read_model_shard(
+    const auto done = tensors::read_shard(
         disk, opened->directory, shard,
         [&](const std::string&, const std::string&, const tensors::TensorView& tensor) -> Result<void> {
           ++count;

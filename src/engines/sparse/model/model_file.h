@@ -17,15 +17,14 @@
 #include "engines/sparse/model/model_json.h"
 #include "engines/sparse/model/model_tensors.h"
 #include "host/api/disk.h"
+#include "tensors/model_directory.h"
 #include "tensors/safetensors.h"
 
 namespace gossamer::sparse_engine {
 
-inline constexpr std::uint64_t kMaxShardBytes = std::uint64_t{2} << 30;
-
 struct SaveModelOptions {
   // A shard is closed before it would pass this size. A larger tensor has a shard of its own.
-  std::uint64_t max_shard_bytes = kMaxShardBytes;
+  std::uint64_t max_shard_bytes = tensors::kMaxShardBytes;
   // For a network that is in no memory as a whole: all its tensors (docs/protocols/model.md). Then only the
   // shape of the model's network is used. The tensors' data outlives the call.
   std::vector<tensors::TensorSource> network = {};
@@ -53,14 +52,5 @@ struct OpenedModel {
   ModelHeader header;
 };
 [[nodiscard]] Result<OpenedModel> open_model_header(host::Disk& disk, const std::string& directory);
-// Maps a shard as it lies on the disk, and checks its size and checksum.
-[[nodiscard]] Result<std::unique_ptr<host::MappedFile>> map_model_shard(host::Disk& disk,
-                                                                        const std::string& directory,
-                                                                        const ShardEntry& shard);
-// Passes all tensors of a shard to `take`, whose error ends it. Checks the checksum first.
-[[nodiscard]] Result<void> read_model_shard(
-    host::Disk& disk, const std::string& directory, const ShardEntry& shard,
-    FunctionRef<Result<void>(const std::string& path, const std::string& name,
-                             const tensors::TensorView& tensor)> take);
 
 }  // namespace gossamer::sparse_engine

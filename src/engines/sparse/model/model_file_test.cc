@@ -113,7 +113,7 @@ TEST(ModelFile, RowsMayComeFromElsewhere) {
 // A model that is saved and loaded is the same, whatever parts it has, in one shard or many. Saving again
 // replaces it.
 TEST(ModelFile, RoundTrip) {
-  for (const std::uint64_t limit : {std::uint64_t{1}, std::uint64_t{500}, kMaxShardBytes}) {
+  for (const std::uint64_t limit : {std::uint64_t{1}, std::uint64_t{500}, tensors::kMaxShardBytes}) {
     host::SimDisk disk;
     for (int variant = 0; variant < 6; ++variant) {
       SCOPED_TRACE(::testing::Message() << "limit " << limit << " variant " << variant);
@@ -143,7 +143,7 @@ TEST(ModelFile, RoundTrip) {
       if (limit == 1) {
         EXPECT_GT(names->size(), 6U);
       }
-      if (limit == kMaxShardBytes) {
+      if (limit == tensors::kMaxShardBytes) {
         EXPECT_EQ(*names, (std::vector<std::string>{"model-00001-of-00001.safetensors", "model.json"}));
       }
       EXPECT_EQ(disk.list("")->size(), 1U) << "no .tmp or .old is left";

@@ -269,16 +269,16 @@ Result<FusionOptions> parse_fusion(const std::string& path, const Json& json) {
   return fusion;
 }
 
-Result<std::vector<ShardEntry>> parse_shards(const std::string& path, const Json& json) {
+Result<std::vector<tensors::ShardEntry>> parse_shards(const std::string& path, const Json& json) {
   if (!json.is_array() || json.empty())
     return bad_field(path, "shards", "no list", "a list of at least one shard");
-  std::vector<ShardEntry> shards;
+  std::vector<tensors::ShardEntry> shards;
   for (std::size_t i = 0; i < json.size(); ++i) {
     Fields fields(path, json[i], fmt::format("shards[{}].", i));
     shards.push_back(
         {.file = fields.text("file"), .bytes = fields.count("bytes", {}), .xxh3 = fields.hash("xxh3")});
     // The name is prescribed, so that the file cannot choose a path.
-    if (const std::string expected = shard_name(i, json.size()); shards.back().file != expected) {
+    if (const std::string expected = tensors::shard_name(i, json.size()); shards.back().file != expected) {
       fields.fail("file", shards.back().file, expected);
     }
     if (fields.error()) return *fields.error();
@@ -349,13 +349,9 @@ std::string_view name(kernels::Activation activation) {
   return kActivations[static_cast<std::size_t>(activation)];
 }
 
-std::string shard_name(std::size_t index, std::size_t count) {
-  return fmt::format("model-{:05}-of-{:05}.safetensors", index + 1, count);
-}
-
 std::string format_header(const ModelHeader& header) {
   Json shards = Json::array();
-  for (const ShardEntry& shard : header.shards) {
+  for (const tensors::ShardEntry& shard : header.shards) {
     shards.push_back(
         {{"file", shard.file}, {"bytes", shard.bytes}, {"xxh3", fmt::format("{:016x}", shard.xxh3)}});
   }

@@ -17,18 +17,13 @@
 #include "kernels/kernels.h"
 #include "learn/data/line_bag.h"
 #include "learn/text/featurizer.h"
+#include "tensors/model_directory.h"
 
 namespace gossamer::sparse_engine {
 
 inline constexpr std::uint64_t kModelFormat = 2;
 // Has hidden layers after the first, which a reader of format 2 would leave out.
 inline constexpr std::uint64_t kDenseModelFormat = 3;
-
-struct ShardEntry {
-  std::string file;
-  std::uint64_t bytes = 0;
-  std::uint64_t xxh3 = 0;
-};
 
 struct InstanceCounts {
   std::uint64_t rows = 0;
@@ -61,16 +56,13 @@ struct ModelHeader {
   std::optional<data::LineShape> line;  // only with feature names
   std::optional<InstanceCounts> instances;
   FusionOptions fusion;
-  std::vector<ShardEntry> shards;
+  std::vector<tensors::ShardEntry> shards;
   std::uint64_t total_size = 0;
   std::map<std::string, std::string> weight_map;  // for other tools; not read back
 };
 
 [[nodiscard]] std::string_view name(kernels::Activation activation);  // "relu", "identity", "tanh"
 [[nodiscard]] std::string_view name(text::CountScale counts);         // as in model.json
-
-// "model-00002-of-00003.safetensors" for index 1 of 3.
-[[nodiscard]] std::string shard_name(std::size_t index, std::size_t count);
 
 [[nodiscard]] std::string format_header(const ModelHeader& header);
 

@@ -144,8 +144,8 @@ Result<ModelPart> load_model_part(host::Disk& disk, const std::string& directory
   std::optional<InstancePartReader> rows;
   if (instances == PartInstances::kShare) rows.emplace(opened->header, part.rows);
   std::vector<std::unique_ptr<host::MappedFile>> files;  // `rows` looks into them
-  for (const ShardEntry& shard : opened->header.shards) {
-    auto file = map_model_shard(disk, opened->directory, shard);
+  for (const tensors::ShardEntry& shard : opened->header.shards) {
+    auto file = tensors::map_shard(disk, opened->directory, shard);
     if (!file.ok()) return file.error();
     const std::string path = opened->directory + "/" + shard.file;
     const auto tensors = tensors::parse_safetensors(path, (*file)->bytes());
