@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 60
 SEEDS ?= 100000
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo quick test test-all bench bench-cluster bench-links bench-sparse check asan tsan fuzz sim install clean
+.PHONY: help build demo torch quick test test-all bench bench-cluster bench-links bench-sparse check asan tsan fuzz sim install clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -22,6 +22,13 @@ demo: build ## train a reverse dictionary on this machine, print one page (DICTI
 	@tools/dev/setup demo
 	@test -n "$(DICTIONARY)" || tools/demo/fetch-dictionaries build/demo-data
 	@tools/demo/demo build/release/gossamer runs/dictionary $(or $(DICTIONARY),build/demo-data)
+
+torch: ## unpack libtorch (200 MB are fetched), build the module that computes language models
+	@tools/dev/setup torch
+	@tools/dev/torch
+	@test -f build/release/CMakeCache.txt || cmake --preset release -DGOSSAMER_TESTS=OFF
+	@cmake --preset release >/dev/null
+	@cmake --build build/release -j $(JOBS) --target gossamer_torch
 
 quick: ## at each change: tests of the release build but for whole fleets, scenarios, processes and farms
 	@tools/dev/setup test

@@ -5,9 +5,12 @@
 
 #include <utility>
 
+#include "base/check.h"
+
 namespace gossamer::host {
 
 Result<void*> open_module(const std::string& path, const std::string& symbol) {
+  CHECK(path.find('/') != std::string::npos, path);  // else the loader would look elsewhere
   const auto failed = [&](std::string what) {
     const char* words = dlerror();
     return Error{.where = path, .what = std::move(what), .got = words == nullptr ? "" : words};

@@ -12,9 +12,10 @@
 
 namespace gossamer::host {
 
-// The address of `symbol` in the library at `path`, which is opened with names of its own: it neither sees
-// those of this program nor shows its own to other libraries. Errors, kFailed with `where` = path: no such
-// file; no library; a library that it needs is missing (`got` names it); no such symbol.
+// The address of `symbol` in the library at `path`, which does not show its names to other
+// libraries. It may use names of this program, where it does not have them itself. `path` has a "/". Errors,
+// kFailed with `where` = path: no such file; no library; a library that it needs is missing (`got` names it);
+// no such symbol.
 [[nodiscard]] Result<void*> open_module(const std::string& path, const std::string& symbol);
 
 }  // namespace gossamer::host

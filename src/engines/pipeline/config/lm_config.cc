@@ -17,6 +17,7 @@ using T = LmConfig;
 using Rows = std::vector<settings::KeyRow<LmConfig>>;
 
 constexpr double kMostCount = 4294967295.0;
+constexpr std::uint64_t kMostTokens = std::uint64_t{1} << 24;  // of a microbatch
 constexpr double kMostSteps = 9007199254740991.0;  // 2^53 - 1: up to here doubles tell all integers apart
 
 Rows lm_data_keys() {
@@ -122,6 +123,15 @@ const settings::KeyTable<LmConfig>& lm_keys() {
 
 Result<void> validate(const LmConfig& config) {
   if (auto good = check_shape(shape_of(config, 1)); !good.ok()) return good;
+  const std::uint64_t tokens = std::uint64_t{config.train.microbatch} * shape_of(config, 1).context;
+  if (tokens > kMostTokens) {
+    return Error{.kind = ErrorKind::kUsage,
+                 .where = "train.microbatch",
+                 .what = "no memory holds a microbatch of so many tokens",
+                 .got = fmt::format("{} windows of {} tokens", config.train.microbatch,
+                                    tokens / config.train.microbatch),
+                 .expected = fmt::format("at most {} tokens", kMostTokens)};
+  }
   if (config.train.microbatch <= config.train.batch) return {};
   return Error{.kind = ErrorKind::kUsage,
                .where = "train.microbatch",
@@ -192,7 +202,7 @@ TrainerOptions trainer_options(const LmConfig& config) {
 std::string fingerprint(const LmConfig& config) {
   std::string all;
   for (const settings::Key& key : lm_keys().all()) {
-    const bool shapes = !key.name.starts_with("checkpoint.") && key.name != "data.test";
+    const bool shapes = !key.name.starts_with("checkpoint.") && !key.name.starts_with("data.");
     if (shapes) all += fmt::format("{}={}\n", key.name, lm_keys().get(config, key));
   }
   return all;

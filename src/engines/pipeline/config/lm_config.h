@@ -92,7 +92,8 @@ struct LmConfig {
 // Requires a resolved config.
 [[nodiscard]] TrainerOptions trainer_options(const LmConfig& config);
 
-// Names everything that shapes the trained model, but for the data. Checkpoints of another are refused.
+// Names everything that shapes the trained model, but for the data: the caller adds the checksum of the
+// tokens. Checkpoints of another are refused.
 [[nodiscard]] std::string fingerprint(const LmConfig& config);
 
 }  // namespace gossamer::pipeline

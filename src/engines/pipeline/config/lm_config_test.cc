@@ -59,16 +59,20 @@ TEST(LmConfig, RefusesContradictions) {
   EXPECT_TRUE(validate(config_of({})).ok());
   EXPECT_EQ(validate(config_of({"train.batch=4"})).error().where, "train.microbatch");
   EXPECT_EQ(validate(config_of({"model.heads=3"})).error().where, "model.heads");
+  EXPECT_EQ(validate(config_of({"model.context=1048576", "train.microbatch=17"})).error().where,
+            "train.microbatch");
+  EXPECT_TRUE(validate(config_of({"model.context=1048576", "train.microbatch=16"})).ok());
 }
 
 // Claim: checkpoints belong to all keys that shape the model, and to no other.
 TEST(LmConfig, FingerprintHasWhatShapesTheModel) {
   const std::string plain = fingerprint(config_of({}));
   for (const char* word : {"seed=2", "model.layers=5", "train.batch=8", "train.lr=0.1", "optimizer.beta2=0.9",
-                           "train.precision=bf16", "data.train=other.txt"}) {
+                           "train.precision=bf16"}) {
     EXPECT_NE(fingerprint(config_of({word})), plain) << word;
   }
-  for (const char* word : {"checkpoint.keep=5", "checkpoint.every_steps=7", "data.test=held-out.txt"})
+  for (const char* word :
+       {"checkpoint.keep=5", "checkpoint.every_steps=7", "data.test=held-out.txt", "data.train=moved.txt"})
     EXPECT_EQ(fingerprint(config_of({word})), plain) << word;
 }
 

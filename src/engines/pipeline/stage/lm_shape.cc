@@ -125,6 +125,7 @@ std::uint64_t LmTensor::size() const {
 }
 
 std::vector<LmTensor> lm_tensors(const LmShape& shape, const StageCut& cut) {
+  const exact::FloatingModes modes;
   CHECK(check_shape(shape).ok() && cut.first < cut.last && cut.last <= cut.layers &&
         cut.layers == shape.layers);
   LmTensorList list(shape);

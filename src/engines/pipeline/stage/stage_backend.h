@@ -6,12 +6,15 @@
 //   1. forward_next() until it says that nothing follows; then output(), or loss() of the last stage.
 //   2. begin_backward(gradient of the output), then backward_next() likewise; then input_gradient().
 //   3. add_next() likewise: it forms the products that are the gradients of the weights, and adds them to the
-//      accumulators of the tensors.
+//      accumulators of the tensors. Where memory is short, it is called between two calls of backward_next():
+//      products of layers that are passed need not wait for the others (can_add()).
 //
 // Each call of a _next() function is one layer of work or less, so that a caller can stop between two. The
 // input's gradient is ready before any product is formed: the stage before waits for the former alone. A task
 // may be destroyed at any time. Accumulators hold the products that add_next() has added until then, so a
 // caller that destroys a task in the middle of step 3 gives up what the accumulators hold.
+//
+// Weights must not be written while a task lives: its backward pass takes those of its forward pass.
 //
 // A gradient is that of the loss summed over tokens. Equal bits: the same calls with the same numbers give
 // the same bits, in whatever way a task keeps what it needs (Keep), and wherever the model is cut into
@@ -96,12 +99,14 @@ class StageTask {
   [[nodiscard]] virtual LossSum loss() const = 0;
 
   // `gradient` is that of output(), nothing at a last stage. It is copied.
-  virtual void begin_backward(std::optional<ConstNumbers> gradient) = 0;
+  [[nodiscard]] virtual Result<void> begin_backward(std::optional<ConstNumbers> gradient) = 0;
   [[nodiscard]] virtual Result<bool> backward_next() = 0;
   // After the backward pass, until the task ends; not of a first stage.
   [[nodiscard]] virtual ConstNumbers input_gradient() const = 0;
 
-  // Last layers first.
+  // Whether products wait: a layer is passed backwards, and its products are not added.
+  [[nodiscard]] virtual bool can_add() const = 0;
+  // Requires can_add(). Last layers first, whenever it is called. False: all products of the task are added.
   [[nodiscard]] virtual Result<bool> add_next() = 0;
 
   // Gives memory back between the forward and the backward pass. No effect where `keep` is no less.
@@ -120,13 +125,16 @@ class StageBackend {
   [[nodiscard]] virtual const StageCut& cut() const = 0;
   // The columns of a boundary.
   [[nodiscard]] virtual std::uint32_t width() const = 0;
+  // Tokens are below `vocabulary`, and windows have at most `context` of them. Callers check what peers send.
+  [[nodiscard]] virtual std::uint32_t vocabulary() const = 0;
+  [[nodiscard]] virtual std::uint32_t context() const = 0;
   // In an order that follows from the cut alone.
   [[nodiscard]] virtual std::span<const StageTensor> tensors() = 0;
   // Copies the microbatch's arrays. Requires those that this stage needs, of the right sizes, and tokens
   // below the vocabulary.
-  [[nodiscard]] virtual std::unique_ptr<StageTask> begin(const Microbatch& microbatch, Keep keep) = 0;
-  // Weights were written in place: by the optimizer, or from a checkpoint.
-  virtual void weights_changed() {}
+  [[nodiscard]] virtual Result<std::unique_ptr<StageTask>> begin(const Microbatch& microbatch, Keep keep) = 0;
+  // Weights were written in place: by the optimizer, or from a checkpoint. Requires that no task lives.
+  [[nodiscard]] virtual Result<void> weights_changed() = 0;
 };
 
 }  // namespace gossamer::pipeline

@@ -106,6 +106,11 @@ void StageOptimizer::clear_gradients() {
     with_type(tensor, [&]<class T>(T) { std::ranges::fill(gradients_of<T>(tensor), T{0}); });
 }
 
+void StageOptimizer::state_changed() {
+  CHECK(!step_.has_value());
+  block_hashes_.clear();
+}
+
 std::uint64_t StageOptimizer::hash(const Block& block) const {
   Digest digest;
   with_type(tensors_[block.tensor], [&]<class T>(T) {

@@ -52,8 +52,9 @@ class StageOptimizer {
   // Moments of tensor i of the backend; a checkpoint keeps them, and a restored stage gets them back.
   [[nodiscard]] Numbers first_moment(std::size_t i);
   [[nodiscard]] Numbers second_moment(std::size_t i);
-  // Weights or moments were changed from outside: the next root() is computed anew.
-  void state_changed() { block_hashes_.clear(); }
+  // Weights or moments were changed from outside: the next root() is computed anew. Requires that no step
+  // is open.
+  void state_changed();
 
  private:
   template <class T>

@@ -42,7 +42,12 @@ class TwoTensors final : public StageBackend {
   [[nodiscard]] const StageCut& cut() const override { return cut_; }
   [[nodiscard]] std::uint32_t width() const override { return 1; }
   [[nodiscard]] std::span<const StageTensor> tensors() override { return tensors_; }
-  [[nodiscard]] std::unique_ptr<StageTask> begin(const Microbatch&, Keep) override { return nullptr; }
+  [[nodiscard]] std::uint32_t vocabulary() const override { return 1; }
+  [[nodiscard]] std::uint32_t context() const override { return 1; }
+  [[nodiscard]] Result<std::unique_ptr<StageTask>> begin(const Microbatch&, Keep) override {
+    return Error{.what = "it computes nothing"};
+  }
+  [[nodiscard]] Result<void> weights_changed() override { return {}; }
 
   [[nodiscard]] std::span<float> bias() { return bias_.span(); }
   [[nodiscard]] std::span<float> bias_gradient() { return bias_gradient_.span(); }
@@ -185,6 +190,7 @@ TEST(StageOptimizerDeathTest, Misuse) {
   EXPECT_TRUE(optimizer.apply_next());
   EXPECT_DEATH((void)optimizer.root(), "step_");
   EXPECT_DEATH(optimizer.clear_gradients(), "step_");
+  EXPECT_DEATH(optimizer.state_changed(), "step_");
 }
 
 // Claim: a toy model learns a text that repeats itself: its loss falls to a fifth.
@@ -198,9 +204,9 @@ TEST(StageOptimizer, TrainsAToy) {
   double loss = 0;
   for (std::uint64_t step = 0; step < 100; ++step) {
     const auto task =
-        stage->begin({.windows = 1, .context = 8, .tokens = tokens, .targets = targets}, Keep::kLayerInputs);
+        *stage->begin({.windows = 1, .context = 8, .tokens = tokens, .targets = targets}, Keep::kLayerInputs);
     while (*task->forward_next()) continue;
-    task->begin_backward({});
+    EXPECT_TRUE(task->begin_backward({}).ok());
     while (*task->backward_next()) continue;
     while (*task->add_next()) continue;
     loss = task->loss().loss / 8;

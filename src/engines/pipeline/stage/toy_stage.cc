@@ -28,10 +28,19 @@ class ToyStage final : public StageBackend {
 
   [[nodiscard]] const StageCut& cut() const override { return cut_; }
   [[nodiscard]] std::uint32_t width() const override { return shape_.width; }
+  [[nodiscard]] std::uint32_t vocabulary() const override { return shape_.vocabulary; }
+  [[nodiscard]] std::uint32_t context() const override { return shape_.context; }
   [[nodiscard]] std::span<const StageTensor> tensors() override { return tensors_; }
-  [[nodiscard]] std::unique_ptr<StageTask> begin(const Microbatch& microbatch, Keep keep) override;
+  [[nodiscard]] Result<std::unique_ptr<StageTask>> begin(const Microbatch& microbatch, Keep keep) override;
+  [[nodiscard]] Result<void> weights_changed() override {
+    CHECK(tasks_ == 0, tasks_);
+    return {};
+  }
 
   [[nodiscard]] const ToyShape& shape() const { return shape_; }
+  // Counts the tasks that live.
+  void task_begins() { ++tasks_; }
+  void task_ends() { --tasks_; }
   // Weights or accumulators of layer first + k.
   enum class Of { kWeights, kGradients };
   [[nodiscard]] ToyLayerTensors layer(std::size_t k, Of of) {
@@ -53,6 +62,7 @@ class ToyStage final : public StageBackend {
   std::vector<AlignedArray<double>> weights_;
   std::vector<AlignedArray<double>> gradients_;
   std::vector<StageTensor> tensors_;
+  std::size_t tasks_ = 0;
 };
 
 ToyStage::ToyStage(const ToyShape& shape, const StageCut& cut, std::uint64_t seed)
@@ -92,19 +102,21 @@ void ToyStage::add(const std::string& name, std::array<std::uint64_t, 2> shape, 
 class ToyTask final : public StageTask {
  public:
   ToyTask(ToyStage& stage, const Microbatch& microbatch, Keep keep);
+  ~ToyTask() override { stage_.task_ends(); }
 
   [[nodiscard]] Result<bool> forward_next() override;
   [[nodiscard]] ConstNumbers output() const override;
   [[nodiscard]] LossSum loss() const override;
-  void begin_backward(std::optional<ConstNumbers> gradient) override;
+  [[nodiscard]] Result<void> begin_backward(std::optional<ConstNumbers> gradient) override;
   [[nodiscard]] Result<bool> backward_next() override;
   [[nodiscard]] ConstNumbers input_gradient() const override;
+  [[nodiscard]] bool can_add() const override { return added_ < passed_; }
   [[nodiscard]] Result<bool> add_next() override;
   void keep_less(Keep keep) override;
   [[nodiscard]] std::uint64_t bytes() const override;
 
  private:
-  enum class Phase { kForward, kBetween, kAgain, kBackward, kProducts, kDone };
+  enum class Phase { kForward, kBetween, kAgain, kBackward, kPassed };
   using Of = ToyStage::Of;
 
   struct Kept {
@@ -130,7 +142,9 @@ class ToyTask final : public StageTask {
   std::uint32_t context_;
   std::vector<TokenNumber> tokens_, targets_;
   Phase phase_ = Phase::kForward;
-  std::size_t done_ = 0;  // layers of this phase
+  std::size_t done_ = 0;    // layers forward
+  std::size_t passed_ = 0;  // layers backward
+  std::size_t added_ = 0;   // layers whose products are added
   std::vector<Kept> layers_;
   std::vector<double> output_;          // of the last layer
   std::vector<double> score_gradient_;  // [tokens, vocabulary], of a last stage
@@ -145,6 +159,7 @@ ToyTask::ToyTask(ToyStage& stage, const Microbatch& microbatch, Keep keep)
       tokens_(microbatch.tokens.begin(), microbatch.tokens.end()),
       targets_(microbatch.targets.begin(), microbatch.targets.end()),
       layers_(stage.cut().last - stage.cut().first) {
+  stage.task_begins();
   const std::size_t count = std::size_t{microbatch.windows} * microbatch.context;
   CHECK(count > 0 && context_ <= stage.shape().context, count, context_);
   const auto fits = [&](const std::vector<TokenNumber>& numbers, bool needed) {
@@ -229,7 +244,7 @@ void ToyTask::keep_less(Keep keep) {
   drop_what_is_not_kept();
 }
 
-void ToyTask::begin_backward(std::optional<ConstNumbers> gradient) {
+Result<void> ToyTask::begin_backward(std::optional<ConstNumbers> gradient) {
   CHECK(phase_ == Phase::kBetween && gradient.has_value() != stage_.cut().has_head());
   if (gradient.has_value()) {
     const auto numbers = std::get<std::span<const double>>(*gradient);
@@ -240,6 +255,7 @@ void ToyTask::begin_backward(std::optional<ConstNumbers> gradient) {
   // Without the inputs of layers the stage goes forward once more.
   const bool inputs_are_there = keep_ != Keep::kInput || layers() == 1;
   phase_ = inputs_are_there ? Phase::kBackward : Phase::kAgain;
+  return {};
 }
 
 void ToyTask::backward_layer(std::size_t k) {
@@ -262,21 +278,20 @@ void ToyTask::backward_layer(std::size_t k) {
 Result<bool> ToyTask::backward_next() {
   CHECK(phase_ == Phase::kAgain || phase_ == Phase::kBackward);
   if (phase_ == Phase::kAgain) {
-    forward_layer(done_++);
-    if (done_ < layers()) return true;
-    done_ = 0;
-    phase_ = Phase::kBackward;
+    // The last layer goes forward again in its backward call. Its output is there still.
+    forward_layer(done_);
+    layers_[done_++].values.reset();
+    if (done_ + 1 == layers()) phase_ = Phase::kBackward;
     return true;
   }
-  backward_layer(layers() - ++done_);
-  if (done_ < layers()) return true;
-  done_ = 0;
-  phase_ = Phase::kProducts;
+  backward_layer(layers() - 1 - passed_);
+  if (++passed_ < layers()) return true;
+  phase_ = Phase::kPassed;
   return false;
 }
 
 ConstNumbers ToyTask::input_gradient() const {
-  CHECK((phase_ == Phase::kProducts || phase_ == Phase::kDone) && !stage_.cut().has_embedding());
+  CHECK(phase_ == Phase::kPassed && !stage_.cut().has_embedding());
   return std::span<const double>(gradient_);
 }
 
@@ -302,13 +317,14 @@ void ToyTask::add_embedding() {
 }
 
 Result<bool> ToyTask::add_next() {
-  CHECK(phase_ == Phase::kProducts);
-  if (done_ == 0 && stage_.cut().has_head()) add_head();
-  const std::size_t k = layers() - ++done_;
+  CHECK(can_add());
+  if (added_ == 0 && stage_.cut().has_head()) add_head();
+  const std::size_t k = layers() - 1 - added_++;
   layer(k).add_products(*layers_[k].values, layers_[k].gradients, stage_.layer(k, Of::kGradients));
+  layers_[k].values.reset();
+  layers_[k].gradients = {};
   if (k > 0) return true;
   if (stage_.cut().has_embedding()) add_embedding();
-  phase_ = Phase::kDone;
   return false;
 }
 
@@ -321,8 +337,8 @@ std::uint64_t ToyTask::bytes() const {
   return numbers * sizeof(double) + (tokens_.size() + targets_.size()) * sizeof(TokenNumber);
 }
 
-std::unique_ptr<StageTask> ToyStage::begin(const Microbatch& microbatch, Keep keep) {
-  return std::make_unique<ToyTask>(*this, microbatch, keep);
+Result<std::unique_ptr<StageTask>> ToyStage::begin(const Microbatch& microbatch, Keep keep) {
+  return std::unique_ptr<StageTask>(std::make_unique<ToyTask>(*this, microbatch, keep));
 }
 
 }  // namespace

@@ -44,7 +44,8 @@ struct Pipeline {
   }
 
   // Forward, backward, products of one microbatch; the loss.
-  double add(const ToyText& text, std::uint32_t windows, Keep keep) {
+  enum class Products { kLate, kEarly };  // kEarly: between the calls of the backward pass
+  double add(const ToyText& text, std::uint32_t windows, Keep keep, Products products = Products::kLate) {
     const auto context = static_cast<std::uint32_t>(text.tokens.size() / windows);
     std::vector<std::unique_ptr<StageTask>> tasks;
     for (const auto& stage : stages) {
@@ -52,13 +53,15 @@ struct Pipeline {
       if (stage->cut().has_embedding()) microbatch.tokens = text.tokens;
       if (stage->cut().has_head()) microbatch.targets = text.targets;
       if (!tasks.empty()) microbatch.boundary = tasks.back()->output();
-      tasks.push_back(stage->begin(microbatch, keep));
+      tasks.push_back(*stage->begin(microbatch, keep));
       while (*tasks.back()->forward_next()) continue;
     }
     std::optional<ConstNumbers> gradient;
     for (std::size_t s = stages.size(); s-- > 0;) {
-      tasks[s]->begin_backward(gradient);
-      while (*tasks[s]->backward_next()) continue;
+      EXPECT_TRUE(tasks[s]->begin_backward(gradient).ok());
+      while (*tasks[s]->backward_next()) {
+        if (products == Products::kEarly && tasks[s]->can_add()) (void)*tasks[s]->add_next();
+      }
       if (s > 0) gradient = tasks[s]->input_gradient();
     }
     for (const auto& task : tasks) {
@@ -99,7 +102,7 @@ TEST(ToyStage, GradientsAreDerivatives) {
         weight = value;
         const Microbatch microbatch{
             .windows = 2, .context = 5, .tokens = text.tokens, .targets = text.targets};
-        const auto task = pipeline.stages[0]->begin(microbatch, Keep::kInput);
+        const auto task = *pipeline.stages[0]->begin(microbatch, Keep::kInput);
         while (*task->forward_next()) continue;
         return task->loss().loss;
       };
@@ -119,9 +122,11 @@ TEST(ToyStage, CutsAndKeepingChangeNoBit) {
   const std::vector<double> gradients = all_gradients(whole);
   for (const std::vector<std::uint32_t>& ends : {std::vector<std::uint32_t>{3}, {1, 3}, {2, 3}, {1, 2, 3}}) {
     for (const Keep keep : {Keep::kInput, Keep::kLayerInputs, Keep::kAll}) {
-      Pipeline cut(ends);
-      EXPECT_EQ(cut.add(text, 3, keep), loss);
-      EXPECT_EQ(all_gradients(cut), gradients);
+      for (const auto products : {Pipeline::Products::kLate, Pipeline::Products::kEarly}) {
+        Pipeline cut(ends);
+        EXPECT_EQ(cut.add(text, 3, keep, products), loss);
+        EXPECT_EQ(all_gradients(cut), gradients);
+      }
     }
   }
 }
@@ -133,7 +138,7 @@ TEST(ToyStage, LooksAtEarlierTokensOfItsWindowAlone) {
   const auto boundary_of = [&](const ToyText& some) {
     const auto stage = make_toy_stage(kToy, cut, kToySeed);
     const auto task =
-        stage->begin({.windows = 2, .context = 5, .tokens = some.tokens, .targets = {}}, Keep::kInput);
+        *stage->begin({.windows = 2, .context = 5, .tokens = some.tokens, .targets = {}}, Keep::kInput);
     while (*task->forward_next()) continue;
     const auto numbers = std::get<std::span<const double>>(task->output());
     return std::vector<double>(numbers.begin(), numbers.end());
@@ -149,6 +154,22 @@ TEST(ToyStage, LooksAtEarlierTokensOfItsWindowAlone) {
   }
 }
 
+// Claim: the output of a stage stays where it is until the task ends, also while the stage goes forward
+// again.
+TEST(ToyStage, OutputStays) {
+  const ToyText text = toy_text(1, 5, 8);
+  const auto stage = make_toy_stage(kToy, {.first = 0, .last = 2, .layers = 3}, kToySeed);
+  const auto task =
+      *stage->begin({.windows = 1, .context = 5, .tokens = text.tokens, .targets = {}}, Keep::kInput);
+  while (*task->forward_next()) continue;
+  const auto output = std::get<std::span<const double>>(task->output());
+  const std::vector<double> before(output.begin(), output.end());
+  EXPECT_TRUE(task->begin_backward(ConstNumbers(output)).ok());
+  while (*task->backward_next()) continue;
+  while (*task->add_next()) continue;
+  EXPECT_TRUE(std::equal(before.begin(), before.end(), output.begin(), output.end()));
+}
+
 // Claim: accumulators add up over microbatches, and a task that ends before add_next() has added nothing.
 TEST(ToyStage, AccumulatesWhatIsAddedAlone) {
   const ToyText one = toy_text(1, 5, 4);
@@ -158,9 +179,9 @@ TEST(ToyStage, AccumulatesWhatIsAddedAlone) {
   const std::vector<double> after_one = all_gradients(both);
   {
     const Microbatch microbatch{.windows = 1, .context = 5, .tokens = two.tokens, .targets = two.targets};
-    const auto task = both.stages[0]->begin(microbatch, Keep::kAll);
+    const auto task = *both.stages[0]->begin(microbatch, Keep::kAll);
     while (*task->forward_next()) continue;
-    task->begin_backward({});
+    EXPECT_TRUE(task->begin_backward({}).ok());
     while (*task->backward_next()) continue;
   }
   EXPECT_EQ(all_gradients(both), after_one);
@@ -177,7 +198,7 @@ TEST(ToyStage, WorksLayerByLayer) {
   const ToyText text = toy_text(2, 5, 6);
   const auto stage = make_toy_stage(kToy, {.first = 0, .last = 3, .layers = 3}, kToySeed);
   const auto task =
-      stage->begin({.windows = 2, .context = 5, .tokens = text.tokens, .targets = text.targets}, Keep::kAll);
+      *stage->begin({.windows = 2, .context = 5, .tokens = text.tokens, .targets = text.targets}, Keep::kAll);
   EXPECT_TRUE(*task->forward_next());
   EXPECT_TRUE(*task->forward_next());
   EXPECT_FALSE(*task->forward_next());
@@ -189,10 +210,10 @@ TEST(ToyStage, WorksLayerByLayer) {
   task->keep_less(Keep::kInput);
   EXPECT_LT(inputs, all);
   EXPECT_LT(task->bytes(), inputs);
-  task->begin_backward({});
+  EXPECT_TRUE(task->begin_backward({}).ok());
   int calls = 1;
   while (*task->backward_next()) ++calls;
-  EXPECT_EQ(calls, 6);  // three layers forward again, three backward
+  EXPECT_EQ(calls, 5);  // two layers forward again, three backward
   calls = 1;
   while (*task->add_next()) ++calls;
   EXPECT_EQ(calls, 3);
@@ -211,10 +232,11 @@ TEST(ToyStageDeathTest, Misuse) {
   std::vector<TokenNumber> strange = text.tokens;
   strange[2] = TokenNumber{kToy.vocabulary};
   EXPECT_DEATH((void)begin(strange, text.targets), "fits");
-  const auto task = begin(text.tokens, text.targets);
+  const auto task = *begin(text.tokens, text.targets);
   EXPECT_DEATH((void)task->loss(), "phase_");
-  EXPECT_DEATH(task->begin_backward({}), "phase_");
-  EXPECT_DEATH((void)task->add_next(), "phase_");
+  EXPECT_DEATH((void)task->begin_backward({}), "phase_");
+  EXPECT_DEATH((void)task->add_next(), "can_add");
+  EXPECT_DEATH((void)stage->weights_changed(), "tasks_");
   EXPECT_DEATH((void)make_toy_stage(kToy, {.first = 1, .last = 1, .layers = 3}, kToySeed), "cut");
 }
 

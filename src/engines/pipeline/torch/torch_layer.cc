@@ -81,15 +81,16 @@ at::Tensor rotated(const at::Tensor& x, const TorchContext& context) {
 at::Tensor LayerRun::attention(const at::Tensor& query_key_value, const TorchContext& context) const {
   const std::int64_t heads = context.shape.heads;
   const std::int64_t columns = context.shape.width / heads;
-  const at::Tensor split =
-      query_key_value.view({context.windows, context.context, 3, heads, columns}).permute({2, 0, 3, 1, 4});
-  at::Tensor query = split[0];
-  at::Tensor key = split[1];
+  const std::vector<at::Tensor> split =
+      query_key_value.view({context.windows, context.context, 3, heads, columns}).unbind(2);
+  at::Tensor query = split[0].transpose(1, 2);
+  at::Tensor key = split[1].transpose(1, 2);
+  const at::Tensor value = split[2].transpose(1, 2);
   if (context.shape.positions == LmPositions::kRotary) {
     query = rotated(query, context);
     key = rotated(key, context);
   }
-  const at::Tensor mixed = at::scaled_dot_product_attention(query, key, split[2], /*attn_mask=*/{},
+  const at::Tensor mixed = at::scaled_dot_product_attention(query, key, value, /*attn_mask=*/{},
                                                             /*dropout_p=*/0, /*is_causal=*/true);
   return mixed.transpose(1, 2).reshape({context.windows * context.context, context.shape.width});
 }

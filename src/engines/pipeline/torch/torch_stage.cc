@@ -15,7 +15,7 @@
 namespace gossamer::pipeline {
 namespace {
 
-// The scores of so many tokens are in memory at once, about.
+// The scores of so many tokens are computed at once, about. Their gradients wait for all tokens.
 constexpr std::int64_t kScoresAtOnce = std::int64_t{1} << 24;
 
 Error torch_failed(const std::exception& failure) {
@@ -25,9 +25,9 @@ Error torch_failed(const std::exception& failure) {
   return {.what = "torch cannot compute a stage", .got = std::move(words)};
 }
 
-// Calls, and makes an error of each exception of torch.
+// Calls, and makes an error of each exception of torch. `function` returns a Result.
 template <class Function>
-auto guarded(Function&& function) -> Result<std::decay_t<decltype(function())>> {
+auto guarded(Function&& function) -> decltype(function()) {
   try {
     return function();
   } catch (const std::exception& failure) {
@@ -65,21 +65,33 @@ class TorchStage final : public StageBackend {
 
   [[nodiscard]] const StageCut& cut() const override { return options_.cut; }
   [[nodiscard]] std::uint32_t width() const override { return options_.shape.width; }
+  [[nodiscard]] std::uint32_t vocabulary() const override { return options_.shape.vocabulary; }
+  [[nodiscard]] std::uint32_t context() const override { return options_.shape.context; }
   [[nodiscard]] std::span<const StageTensor> tensors() override { return weights_.tensors(); }
-  [[nodiscard]] std::unique_ptr<StageTask> begin(const Microbatch& microbatch, Keep keep) override;
-  void weights_changed() override { weights_.refresh(); }
+  [[nodiscard]] Result<std::unique_ptr<StageTask>> begin(const Microbatch& microbatch, Keep keep) override;
+  [[nodiscard]] Result<void> weights_changed() override {
+    CHECK(tasks_ == 0, tasks_);
+    return guarded([this]() -> Result<void> {
+      weights_.refresh();
+      return {};
+    });
+  }
 
   [[nodiscard]] const LmShape& shape() const { return options_.shape; }
   [[nodiscard]] const TorchWeights& weights() const { return weights_; }
-  [[nodiscard]] TorchContext context(const Microbatch& microbatch) const;
+  [[nodiscard]] TorchContext context_of(const Microbatch& microbatch) const;
+  // Counts the tasks that live.
+  void task_begins() { ++tasks_; }
+  void task_ends() { --tasks_; }
 
  private:
   TorchStageOptions options_;
   TorchWeights weights_;
+  std::size_t tasks_ = 0;
 };
 
 // The angle of position t in the pair of columns i is t / 10000^(2 i / columns).
-TorchContext TorchStage::context(const Microbatch& microbatch) const {
+TorchContext TorchStage::context_of(const Microbatch& microbatch) const {
   TorchContext context{.shape = options_.shape, .windows = microbatch.windows, .context = microbatch.context};
   if (context.shape.positions != LmPositions::kRotary) return context;
   const std::int64_t half = context.shape.width / context.shape.heads / 2;
@@ -108,15 +120,16 @@ class TorchTask final : public StageTask {
   [[nodiscard]] Result<bool> forward_next() override;
   [[nodiscard]] ConstNumbers output() const override;
   [[nodiscard]] LossSum loss() const override;
-  void begin_backward(std::optional<ConstNumbers> gradient) override;
+  [[nodiscard]] Result<void> begin_backward(std::optional<ConstNumbers> gradient) override;
   [[nodiscard]] Result<bool> backward_next() override;
   [[nodiscard]] ConstNumbers input_gradient() const override;
+  [[nodiscard]] bool can_add() const override { return phase_ != Phase::kFailed && added_ < passed_; }
   [[nodiscard]] Result<bool> add_next() override;
   void keep_less(Keep keep) override;
   [[nodiscard]] std::uint64_t bytes() const override;
 
  private:
-  enum class Phase { kForward, kBetween, kAgain, kBackward, kProducts, kDone, kFailed };
+  enum class Phase { kForward, kBetween, kAgain, kBackward, kPassed, kFailed };
 
   // One layer, applied once.
   struct Piece {
@@ -130,11 +143,12 @@ class TorchTask final : public StageTask {
   }
   // The result of `work`, or its failure, which ends the task.
   template <class Work>
-  [[nodiscard]] Result<bool> step(Work&& work) {
-    Result<bool> more = guarded(std::forward<Work>(work));
-    if (!more.ok()) phase_ = Phase::kFailed;
-    return more;
+  [[nodiscard]] auto step(Work&& work) -> decltype(work()) {
+    auto done = guarded(std::forward<Work>(work));
+    if (!done.ok()) phase_ = Phase::kFailed;
+    return done;
   }
+  [[nodiscard]] std::size_t heads() const { return stage_.cut().has_head() ? 1 : 0; }
   void embed();
   void forward_piece(std::size_t k, TorchGraph graph);
   void score(bool with_gradient);
@@ -143,12 +157,24 @@ class TorchTask final : public StageTask {
   void add_embedding();
   void drop_what_is_not_kept();
 
+  // Counts this task as long as it lives, also one whose constructor ends with an exception.
+  struct Counted {
+    explicit Counted(TorchStage& stage) : of(stage) { of.task_begins(); }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+    ~Counted() { of.task_ends(); }
+    TorchStage& of;
+  };
+
   TorchStage& stage_;
+  const Counted counted_{stage_};
   Keep keep_;
   TorchContext context_;
   at::Tensor tokens_, targets_;  // undefined where the stage needs none
   Phase phase_ = Phase::kForward;
-  std::size_t done_ = 0;  // pieces of this phase
+  std::size_t done_ = 0;    // pieces forward
+  std::size_t passed_ = 0;  // pieces backward, the head among them
+  std::size_t added_ = 0;   // likewise, whose products are added
   std::vector<Piece> pieces_;
   at::Tensor last_;      // the output of the last piece, in the type of layers
   at::Tensor output_;    // the same in the type of boundaries
@@ -161,7 +187,7 @@ class TorchTask final : public StageTask {
 };
 
 TorchTask::TorchTask(TorchStage& stage, const Microbatch& microbatch, Keep keep)
-    : stage_(stage), keep_(keep), context_(stage.context(microbatch)) {
+    : stage_(stage), keep_(keep), context_(stage.context_of(microbatch)) {
   const StageCut& cut = stage.cut();
   const std::size_t count = std::size_t{microbatch.windows} * microbatch.context;
   CHECK(count > 0 && microbatch.context <= stage.shape().context, count, microbatch.context);
@@ -206,22 +232,27 @@ void TorchTask::score(bool with_gradient) {
                         with_gradient ? TorchGraph::kBuild : TorchGraph::kNone);
   const at::Tensor normed = head_node_.output.detach();
   const std::int64_t rows = std::max<std::int64_t>(1, kScoresAtOnce / stage_.shape().vocabulary);
-  if (with_gradient) normed_gradient_ = at::empty_like(normed);
+  at::Tensor gradients;
+  if (with_gradient) {
+    gradients = at::empty({normed.size(0), static_cast<std::int64_t>(stage_.shape().vocabulary)},
+                          weights.layer_type());
+  }
   double loss = 0;
   for (std::int64_t from = 0; from < normed.size(0); from += rows) {
     const std::int64_t count = std::min(rows, normed.size(0) - from);
-    const at::Tensor part = normed.narrow(0, from, count);
     const at::Tensor targets = targets_.narrow(0, from, count).unsqueeze(1);
-    const at::Tensor scores = at::linear(part, weights.head().weight).to(weights.wide_type());
-    const at::Tensor likelihoods = at::log_softmax(scores, 1);
+    const at::Tensor scores =
+        at::linear(normed.narrow(0, from, count), weights.head().weight).to(weights.wide_type());
+    at::Tensor likelihoods = at::log_softmax(scores, 1);
     loss -= likelihoods.gather(1, targets).sum(at::kDouble).item<double>();
     if (!with_gradient) continue;
-    at::Tensor gradient = likelihoods.exp();
-    gradient.scatter_add_(1, targets, at::full_like(targets, -1, gradient.options()));
-    gradient = gradient.to(weights.layer_type());
-    at::Tensor rows_gradient = normed_gradient_.narrow(0, from, count);
-    at::mm_out(rows_gradient, gradient, weights.head().weight);
-    head_waiting_.product(weights.head(), part, gradient);
+    likelihoods.exp_();
+    likelihoods.scatter_add_(1, targets, at::full_like(targets, -1, likelihoods.options()));
+    gradients.narrow(0, from, count).copy_(likelihoods);
+  }
+  if (with_gradient) {
+    normed_gradient_ = at::mm(gradients, weights.head().weight);
+    head_waiting_.product(weights.head(), normed, gradients);
   }
   loss_ = {.loss = loss, .tokens = static_cast<std::uint64_t>(targets_.size(0))};
 }
@@ -239,7 +270,7 @@ void TorchTask::drop_what_is_not_kept() {
 
 Result<bool> TorchTask::forward_next() {
   CHECK(phase_ == Phase::kForward);
-  return step([&] {
+  return step([&]() -> Result<bool> {
     if (done_ < pieces_.size()) {
       if (done_ == 0 && stage_.cut().has_embedding()) embed();
       forward_piece(done_, keep_ == Keep::kAll ? TorchGraph::kBuild : TorchGraph::kNone);
@@ -272,14 +303,19 @@ void TorchTask::keep_less(Keep keep) {
   drop_what_is_not_kept();
 }
 
-void TorchTask::begin_backward(std::optional<ConstNumbers> gradient) {
+Result<void> TorchTask::begin_backward(std::optional<ConstNumbers> gradient) {
   CHECK(phase_ == Phase::kBetween && gradient.has_value() != stage_.cut().has_head());
-  const at::ScalarType wide = stage_.weights().wide_type();
-  if (gradient.has_value())
-    gradient_ = copy_of(*gradient, stage_.width(), wide).to(stage_.weights().layer_type());
-  done_ = 0;
-  const bool inputs_are_there = keep_ != Keep::kInput || pieces_.size() == 1;
-  phase_ = inputs_are_there ? Phase::kBackward : Phase::kAgain;
+  return step([&]() -> Result<void> {
+    const at::ScalarType wide = stage_.weights().wide_type();
+    if (gradient.has_value()) {
+      gradient_ = copy_of(*gradient, stage_.width(), wide).to(stage_.weights().layer_type());
+      CHECK(gradient_.sizes() == last_.sizes(), gradient_.size(0), last_.size(0));
+    }
+    done_ = 0;
+    const bool inputs_are_there = keep_ != Keep::kInput || pieces_.size() == 1;
+    phase_ = inputs_are_there ? Phase::kBackward : Phase::kAgain;
+    return {};
+  });
 }
 
 void TorchTask::backward_head() {
@@ -298,26 +334,22 @@ void TorchTask::backward_piece(std::size_t k) {
 
 Result<bool> TorchTask::backward_next() {
   CHECK(phase_ == Phase::kAgain || phase_ == Phase::kBackward);
-  return step([&] {
+  return step([&]() -> Result<bool> {
     if (phase_ == Phase::kAgain) {
       // The last piece goes forward again in its backward call, with its graph.
       forward_piece(done_++, TorchGraph::kNone);
-      if (done_ + 1 < pieces_.size()) return true;
-      done_ = 0;
-      phase_ = Phase::kBackward;
+      if (done_ + 1 == pieces_.size()) phase_ = Phase::kBackward;
       return true;
     }
-    const std::size_t heads = stage_.cut().has_head() ? 1 : 0;
-    if (done_ < heads) {
+    if (passed_ < heads()) {
       backward_head();
     } else {
-      backward_piece(pieces_.size() - 1 - (done_ - heads));
+      backward_piece(pieces_.size() - 1 - (passed_ - heads()));
     }
-    if (++done_ < pieces_.size() + heads) return true;
+    if (++passed_ < pieces_.size() + heads()) return true;
     if (!stage_.cut().has_embedding())
       input_gradient_ = gradient_.to(stage_.weights().wide_type()).contiguous();
-    done_ = 0;
-    phase_ = Phase::kProducts;
+    phase_ = Phase::kPassed;
     return false;
   });
 }
@@ -339,17 +371,15 @@ void TorchTask::add_embedding() {
 }
 
 Result<bool> TorchTask::add_next() {
-  CHECK(phase_ == Phase::kProducts);
-  return step([&] {
-    const std::size_t heads = stage_.cut().has_head() ? 1 : 0;
-    if (done_ < heads) {
+  CHECK(can_add());
+  return step([&]() -> Result<bool> {
+    if (added_ < heads()) {
       head_waiting_.add();
     } else {
-      pieces_[pieces_.size() - 1 - (done_ - heads)].waiting.add();
+      pieces_[pieces_.size() - 1 - (added_ - heads())].waiting.add();
     }
-    if (++done_ < pieces_.size() + heads) return true;
+    if (++added_ < pieces_.size() + heads()) return true;
     if (stage_.cut().has_embedding()) add_embedding();
-    phase_ = Phase::kDone;
     return false;
   });
 }
@@ -372,20 +402,20 @@ std::uint64_t TorchTask::bytes() const {
   return bytes;
 }
 
-std::unique_ptr<StageTask> TorchStage::begin(const Microbatch& microbatch, Keep keep) {
-  return std::make_unique<TorchTask>(*this, microbatch, keep);
+Result<std::unique_ptr<StageTask>> TorchStage::begin(const Microbatch& microbatch, Keep keep) {
+  return guarded([&]() -> Result<std::unique_ptr<StageTask>> {
+    return std::unique_ptr<StageTask>(std::make_unique<TorchTask>(*this, microbatch, keep));
+  });
 }
 
 }  // namespace
 
 Result<std::unique_ptr<StageBackend>> make_torch_stage(const TorchStageOptions& options) {
   if (const Result<void> good = check_shape(options.shape); !good.ok()) return good.error();
-  try {
+  return guarded([&]() -> Result<std::unique_ptr<StageBackend>> {
     at::set_num_threads(options.threads);
     return std::unique_ptr<StageBackend>(std::make_unique<TorchStage>(options));
-  } catch (const std::exception& failure) {
-    return torch_failed(failure);
-  }
+  });
 }
 
 }  // namespace gossamer::pipeline

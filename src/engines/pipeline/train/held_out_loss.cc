@@ -36,11 +36,13 @@ Result<HeldOutLoss> held_out_loss(StageBackend& model, const tokens::EvalWindows
       if (got < context) break;
     }
     const std::size_t tokens = count * length;
-    const auto task = model.begin({.windows = count,
-                                   .context = static_cast<std::uint32_t>(length),
-                                   .tokens = std::span(inputs).first(tokens),
-                                   .targets = std::span(targets).first(tokens)},
-                                  Keep::kInput);
+    const auto begun = model.begin({.windows = count,
+                                    .context = static_cast<std::uint32_t>(length),
+                                    .tokens = std::span(inputs).first(tokens),
+                                    .targets = std::span(targets).first(tokens)},
+                                   Keep::kInput);
+    if (!begun.ok()) return begun.error();
+    const std::unique_ptr<StageTask>& task = *begun;
     for (;;) {
       const Result<bool> more = task->forward_next();
       if (!more.ok()) return more.error();

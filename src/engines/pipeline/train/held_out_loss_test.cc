@@ -26,11 +26,11 @@ TEST(HeldOutLoss, EachTargetOnce) {
       const std::uint32_t length = std::min(6U, size - 1 - from);
       std::vector<TokenNumber> text(length + 1);
       file->copy(from, text);
-      const auto task = model->begin({.windows = 1,
-                                      .context = length,
-                                      .tokens = std::span(text).first(length),
-                                      .targets = std::span(text).last(length)},
-                                     Keep::kInput);
+      const auto task = *model->begin({.windows = 1,
+                                       .context = length,
+                                       .tokens = std::span(text).first(length),
+                                       .targets = std::span(text).last(length)},
+                                      Keep::kInput);
       while (*task->forward_next()) continue;
       loss += task->loss().loss;
     }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/pipeline/train/lm_run.h"
 
+#include <cmath>
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "engines/run/recent_mean.h"
 
 namespace gossamer::pipeline {
@@ -20,7 +22,7 @@ class LmLoop {
         tensors::load_newest_checkpoint(run_.disk, run_.directory, run_.fingerprint, state, hooks_.events);
     if (!loaded.ok()) return loaded.error();
     if (!loaded->has_value()) return {};
-    trainer_.state_changed();
+    if (auto changed = trainer_.state_changed(); !changed.ok()) return changed;
     const tensors::CheckpointInfo& info = **loaded;
     next_ = info.next_step;
     outcome_.resumed_at = next_;
@@ -55,9 +57,9 @@ class LmLoop {
     if (done.skipped) {
       ++outcome_.skipped;
       hooks_.events("step_skipped", {{"step", next_.value - 1}, {"norm", done.norm}});
-    } else {
-      recent_.add(done.loss);
     }
+    // Each step has a place, so that a resumed run has the sums of one that was never stopped.
+    recent_.add(std::isfinite(done.loss) ? done.loss : recent_.mean());
     const std::uint64_t samples = next_.value * run_.trainer.batch;
     hooks_.on_step({.steps_done = next_.value,
                     .steps_total = steps(),
@@ -113,6 +115,7 @@ class LmLoop {
 }  // namespace
 
 Result<LmOutcome> train_lm(const LmRun& run, const engine::TrainHooks& hooks) {
+  CHECK(run.trainer.schedule.steps == run.checkpoints.steps);
   LmLoop loop(run, hooks);
   if (auto resumed = loop.resume(); !resumed.ok()) return resumed.error();
   return loop.loop();

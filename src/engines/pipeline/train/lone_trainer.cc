@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "exact/floating_modes.h"
 
 namespace gossamer::pipeline {
 namespace {
@@ -36,7 +37,7 @@ LoneTrainer::LoneTrainer(StageBackend& model, const tokens::TokenWindows& window
                          const TrainerOptions& options)
     : model_(model), windows_(windows), options_(options), optimizer_(model, options.adamw) {
   CHECK(model.cut().has_embedding() && model.cut().has_head());
-  CHECK(options.batch >= 1 && options.microbatch >= 1);
+  CHECK(options.batch >= 1 && options.microbatch >= 1 && windows.context() <= model.context());
 }
 
 std::vector<LoneTrainer::Part> LoneTrainer::parts(StepNumber step) const {
@@ -57,11 +58,13 @@ Result<LossSum> LoneTrainer::add(const Part& part) {
     windows_.read(SampleId(part.first.value + i), std::span(inputs_).subspan(i * context, context),
                   std::span(targets_).subspan(i * context, context));
   }
-  const std::unique_ptr<StageTask> task = model_.begin(
+  const auto begun = model_.begin(
       {.windows = part.count, .context = windows_.context(), .tokens = inputs_, .targets = targets_},
       options_.keep);
+  if (!begun.ok()) return begun.error();
+  const std::unique_ptr<StageTask>& task = *begun;
   if (auto done = run_out([&] { return task->forward_next(); }); !done.ok()) return done.error();
-  task->begin_backward({});
+  if (auto done = task->begin_backward({}); !done.ok()) return done.error();
   if (auto done = run_out([&] { return task->backward_next(); }); !done.ok()) return done.error();
   if (auto done = run_out([&] { return task->add_next(); }); !done.ok()) return done.error();
   return task->loss();
@@ -71,10 +74,11 @@ Result<StepDone> LoneTrainer::take_step(StepNumber step) {
   LossSum sum;
   for (const Part& part : parts(step)) {
     const Result<LossSum> loss = add(part);
-    if (!loss.ok()) return loss.error();
+    if (!loss.ok()) return failed(loss.error());
     sum.loss += loss->loss;
     sum.tokens += loss->tokens;
   }
+  const exact::FloatingModes modes;
   const auto tokens = static_cast<double>(sum.tokens);
   const StepDone done{.loss = sum.loss / tokens,
                       .norm = std::sqrt(optimizer_.squared_norm()) / tokens,
@@ -85,8 +89,13 @@ Result<StepDone> LoneTrainer::take_step(StepNumber step) {
                          .rate = done.rate,
                          .gradient_scale = exact::clip_factor(done.norm, options_.clip) / tokens});
   while (optimizer_.apply_next()) continue;
-  model_.weights_changed();
+  if (auto changed = model_.weights_changed(); !changed.ok()) return changed.error();
   return done;
+}
+
+Error LoneTrainer::failed(Error error) {
+  optimizer_.clear_gradients();
+  return error;
 }
 
 Result<StepDone> LoneTrainer::give_up(StepNumber step, const StepDone& done) {
@@ -108,7 +117,7 @@ Error LoneTrainer::why_not_finite(StepNumber step) {
               .fix = "lower train.lr, or leave such steps out with train.skip_bad=true"};
   for (const Part& part : parts(step)) {
     const Result<LossSum> loss = add(part);
-    if (!loss.ok()) return loss.error();
+    if (!loss.ok()) return failed(loss.error());
     const bool finite = std::isfinite(loss->loss) && std::isfinite(optimizer_.squared_norm());
     optimizer_.clear_gradients();
     if (finite) continue;
@@ -135,9 +144,9 @@ std::vector<tensors::NamedTensor> LoneTrainer::state() {
   return state;
 }
 
-void LoneTrainer::state_changed() {
+Result<void> LoneTrainer::state_changed() {
   optimizer_.state_changed();
-  model_.weights_changed();
+  return model_.weights_changed();
 }
 
 }  // namespace gossamer::pipeline

@@ -6,8 +6,8 @@
 //   1. Each microbatch goes forward, backward, and adds its products.
 //   2. The norm of the gradient is known: sqrt(squared norm of the sums) / tokens.
 //   3. If it is finite, the optimizer takes a step with it. If not, nothing is changed.
-//
-// Equal bits: the same windows, options and state give the same state, in one process or after a resume.
+// Equal bits: the same windows, options and state give the same state after a resume as without a stop, with
+// the same number of threads, on the same CPU, with the same libtorch.
 //
 // Errors: those of the backend; kFailed for a step whose gradient is not finite, with the windows of the
 // microbatch that makes it so, if one alone does. Thread rule: the thread that owns the backend.
@@ -56,7 +56,7 @@ class LoneTrainer {
   // Weights, and moments that are needed while steps are left; for checkpoints.
   [[nodiscard]] std::vector<tensors::NamedTensor> state();
   // The state was read from a checkpoint.
-  void state_changed();
+  [[nodiscard]] Result<void> state_changed();
   // The hash over weights and moments.
   [[nodiscard]] std::uint64_t root() const { return optimizer_.root(); }
 
@@ -71,6 +71,8 @@ class LoneTrainer {
   [[nodiscard]] Result<LossSum> add(const Part& part);
   [[nodiscard]] Result<StepDone> give_up(StepNumber step, const StepDone& done);
   [[nodiscard]] Error why_not_finite(StepNumber step);
+  // Nothing of the step is left for the next one.
+  [[nodiscard]] Error failed(Error error);
 
   StageBackend& model_;
   const tokens::TokenWindows& windows_;

@@ -8,7 +8,10 @@
 #include <cstddef>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engines/pipeline/train/test_tiny_text.h"
@@ -109,7 +112,7 @@ TEST(LoneTrainer, GoesOnFromACheckpoint) {
   const auto events = [](std::string_view, const EventFields&) {};
   const auto info = tensors::load_newest_checkpoint(disk, "run", "", state, events);
   ASSERT_TRUE(info.ok() && info->has_value());
-  resumed.trainer.state_changed();
+  ASSERT_TRUE(resumed.trainer.state_changed().ok());
   for (std::uint64_t step = (*info)->next_step.value; step < 20; ++step) resumed.step(step);
   EXPECT_EQ(resumed.trainer.root(), whole.trainer.root());
 }
@@ -162,13 +165,84 @@ TEST(LoneTrainer, AGradientThatIsNotFinite) {
       EXPECT_TRUE(done.error().got.ends_with("over window 8")) << done.error().got;
       EXPECT_THAT(done.error().fix, HasSubstr("train.skip_bad=true"));
     }
-    trainer.state_changed();
+    ASSERT_TRUE(trainer.state_changed().ok());
     EXPECT_EQ(trainer.root(), before);
     const TinyRun fresh;
     weight = fresh.weights(0)[5 * 8] = 0.5;
     LoneTrainer other(*fresh.model, windows, options);
     ASSERT_TRUE(trainer.take_step(StepNumber(1)).ok() && other.take_step(StepNumber(1)).ok());
     EXPECT_EQ(trainer.root(), other.root());
+  }
+}
+
+// A model whose tasks fail at one call, counted over all of them.
+class FailingModel final : public StageBackend {
+ public:
+  explicit FailingModel(int at) : at_(at), model_(TinyText::model()) {}
+
+  [[nodiscard]] const StageCut& cut() const override { return model_->cut(); }
+  [[nodiscard]] std::uint32_t width() const override { return model_->width(); }
+  [[nodiscard]] std::uint32_t vocabulary() const override { return model_->vocabulary(); }
+  [[nodiscard]] std::uint32_t context() const override { return model_->context(); }
+  [[nodiscard]] std::span<const StageTensor> tensors() override { return model_->tensors(); }
+  [[nodiscard]] Result<std::unique_ptr<StageTask>> begin(const Microbatch& microbatch, Keep keep) override {
+    if (fails()) return Error{.what = "no memory"};
+    return std::unique_ptr<StageTask>(std::make_unique<Task>(*this, *model_->begin(microbatch, keep)));
+  }
+  [[nodiscard]] Result<void> weights_changed() override { return model_->weights_changed(); }
+  [[nodiscard]] int calls() const { return calls_; }
+
+ private:
+  struct Task final : StageTask {
+    Task(FailingModel& of, std::unique_ptr<StageTask> real_task) : model(of), task(std::move(real_task)) {}
+
+    Result<bool> next(Result<bool> (StageTask::*call)()) {
+      if (model.fails()) return Error{.what = "no memory"};
+      return ((*task).*call)();
+    }
+    Result<bool> forward_next() override { return next(&StageTask::forward_next); }
+    Result<bool> backward_next() override { return next(&StageTask::backward_next); }
+    Result<bool> add_next() override { return next(&StageTask::add_next); }
+    Result<void> begin_backward(std::optional<ConstNumbers> gradient) override {
+      if (model.fails()) return Error{.what = "no memory"};
+      return task->begin_backward(gradient);
+    }
+    [[nodiscard]] ConstNumbers output() const override { return task->output(); }
+    [[nodiscard]] LossSum loss() const override { return task->loss(); }
+    [[nodiscard]] ConstNumbers input_gradient() const override { return task->input_gradient(); }
+    [[nodiscard]] bool can_add() const override { return task->can_add(); }
+    void keep_less(Keep keep) override { task->keep_less(keep); }
+    [[nodiscard]] std::uint64_t bytes() const override { return task->bytes(); }
+
+    FailingModel& model;
+    std::unique_ptr<StageTask> task;
+  };
+  bool fails() { return calls_++ == at_; }
+
+  int at_;
+  int calls_ = 0;
+  std::unique_ptr<StageBackend> model_;
+};
+
+// Claim: wherever the backend fails in a step, the step fails, changes nothing, and leaves nothing for the
+// next one.
+TEST(LoneTrainer, AFailureLeavesNothing) {
+  TinyRun right;
+  right.step(0);
+  FailingModel counting(-1);
+  LoneTrainer counted(counting, right.windows, tiny_options());
+  ASSERT_TRUE(counted.take_step(StepNumber(0)).ok());
+  EXPECT_EQ(counted.root(), right.trainer.root());
+  for (int at = 0; at < counting.calls(); ++at) {
+    FailingModel model(at);
+    LoneTrainer trainer(model, right.windows, tiny_options());
+    const std::uint64_t before = trainer.root();
+    const Result<StepDone> failed = trainer.take_step(StepNumber(0));
+    ASSERT_FALSE(failed.ok()) << at;
+    EXPECT_EQ(failed.error().what, "no memory");
+    EXPECT_EQ(trainer.root(), before);
+    ASSERT_TRUE(trainer.take_step(StepNumber(0)).ok());
+    EXPECT_EQ(trainer.root(), right.trainer.root()) << at;
   }
 }
 
