@@ -431,9 +431,11 @@ std::optional<Instant> MemberNode::work(const host::PosixSignals& signals) {
   return wake;
 }
 
-// No other node takes its part over, in time or at all. While somebody leads, others may have copies of it,
-// and it just leaves, unless all drain. If nobody leads, no copy can take its place, and others may leave as
-// well. Then it saves its part first.
+// No other node takes its part over, in time or at all. While steps are taken, others may have copies of it,
+// and it just leaves. In three cases no copy may take its place, and it saves its part first:
+// - Nobody leads, and others may leave as well.
+// - All drain.
+// - All rest, and nothing is installed: the coordinator waits for silent members.
 void MemberNode::leave_in_time(Instant now) {
   const auto& members = process_->member()->view().members();
   const bool late = *drain_deadline_ <= now;
@@ -441,7 +443,7 @@ void MemberNode::leave_in_time(Instant now) {
       members, [](const auto& one) { return one.second.state() == membership::DRAINING; });
   const bool unled = now + (kDrainTime - kUnledAfter) >= *drain_deadline_ && is_unled(*process_, now);
   const bool by_itself = unled && members.contains(membership_.node);
-  if (!saves_ && (by_itself || (late && all_leave && !members.empty()))) {
+  if (!saves_ && (by_itself || (late && (all_leave || process_->member()->at_rest()) && !members.empty()))) {
     saves_ = true;
     drain_deadline_ = now + kDrainTime;
     if (by_itself)

@@ -43,7 +43,7 @@ std::vector<Fault> faults_of(const ChaosOptions& options) {
   const Instant last = kFirstFault + options.trouble;
   if (kinds.empty()) {
     for (const FaultName& one : kFaults) {
-      if (one.kind != FaultKind::kStop) kinds.push_back(one.kind);
+      if (one.kind != FaultKind::kStop && one.kind != FaultKind::kLoseCoordinator) kinds.push_back(one.kind);
     }
     // There is one leader to four members, and its faults matter to all. So its kinds are drawn more often.
     kinds.insert(kinds.end(), {FaultKind::kKillCoordinator, FaultKind::kPauseCoordinator,
@@ -51,6 +51,7 @@ std::vector<Fault> faults_of(const ChaosOptions& options) {
   }
   std::vector<Fault> faults =
       draw_faults(options.seed, kinds, options.faults, kFirstFault, last, Longest::kLong);
+  if (options.kinds.empty()) lose_some_coordinators(faults);
   if (options.kinds.empty() && options.faults > 0 && options.seed % 30 == 22) {
     const auto twice = killed_twice(options.seed + 1, last);
     faults.insert(faults.end(), twice.begin(), twice.end());

@@ -39,6 +39,8 @@ void Durable::applied(const host::Change& change) {
     pieces_[change.key] = read->holdings;
   } else if (change.key == "fenced") {
     fenced_ = read->fenced;
+  } else if (change.key == "silent") {
+    silent_ = read->silent;
   } else if (change.key == "committed") {
     committed_ = read->marks.committed;
   }

@@ -40,6 +40,8 @@ class Durable {
   [[nodiscard]] bool holds(NodeId node) const;
   // The machine of the incarnation, by its record; "": there was none.
   [[nodiscard]] std::string machine_of(Incarnation incarnation) const;
+  // How long members have been silent, as the last coordinator that wrote it says.
+  [[nodiscard]] const cluster::SilentTimes::Rows& silent() const { return silent_; }
   [[nodiscard]] std::uint64_t lives_fenced() const;
   // Steps, over all tracks, whose whole set of samples was claimed.
   [[nodiscard]] std::uint64_t claimed_steps() const;
@@ -73,6 +75,7 @@ class Durable {
   std::map<Incarnation, membership::State> members_;  // the furthest state of each
   std::map<Incarnation, std::string> machines_;       // of the same
   cluster::FencedIncarnations fenced_;
+  cluster::SilentTimes::Rows silent_;
   std::map<Incarnation, std::set<std::pair<cluster::LeaseKeys, std::int64_t>>> leases_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::set<Incarnation>> claims_;  // by track and sample
   std::map<std::uint64_t, std::uint64_t> commits_;                                   // by track

@@ -74,4 +74,11 @@ std::vector<Fault> draw_faults(std::uint64_t seed, const std::vector<FaultKind>&
   return faults;
 }
 
+void lose_some_coordinators(std::vector<Fault>& faults) {
+  for (Fault& fault : faults) {
+    if (fault.kind == FaultKind::kKillCoordinator && (fault.other >> 40) % 6 == 0)
+      fault.kind = FaultKind::kLoseCoordinator;
+  }
+}
+
 }  // namespace gossamer::simulation

@@ -27,6 +27,7 @@ enum class FaultKind {
   kSlow,              // a member's link has 1/1000 of its rate for a while
   kLossy,             // the paths of a member lose a fifth of their segments for a while
   kKillCoordinator,   // it is back after a while, or a standby takes over; `other` may give it a bad start
+  kLoseCoordinator,   // it is gone for good, if another one is there; else as above
   kPauseCoordinator,  // it is stopped for a while
   kCutCoordinator,    // it reaches no member for a while, but it reaches its store
   kStoreFails,        // the coordinator's next calls of the store fail
@@ -46,7 +47,7 @@ struct FaultName {
   FaultKind kind;
   std::string_view name;
 };
-inline constexpr std::array<FaultName, 25> kFaults{{{FaultKind::kKill, "kill"},
+inline constexpr std::array<FaultName, 26> kFaults{{{FaultKind::kKill, "kill"},
                                                     {FaultKind::kPowerOff, "power-off"},
                                                     {FaultKind::kPause, "pause"},
                                                     {FaultKind::kCut, "cut"},
@@ -58,6 +59,7 @@ inline constexpr std::array<FaultName, 25> kFaults{{{FaultKind::kKill, "kill"},
                                                     {FaultKind::kSlow, "slow"},
                                                     {FaultKind::kLossy, "lossy"},
                                                     {FaultKind::kKillCoordinator, "kill-coordinator"},
+                                                    {FaultKind::kLoseCoordinator, "lose-coordinator"},
                                                     {FaultKind::kPauseCoordinator, "pause-coordinator"},
                                                     {FaultKind::kCutCoordinator, "cut-coordinator"},
                                                     {FaultKind::kStoreFails, "store-fails"},
@@ -91,5 +93,8 @@ enum class Longest { kShort, kLong };
 [[nodiscard]] std::vector<Fault> draw_faults(std::uint64_t seed, const std::vector<FaultKind>& kinds,
                                              std::size_t count, Instant from, Instant to,
                                              Longest longest = Longest::kShort);
+
+// Makes one in six of the coordinators' deaths one for good. The draws stay what they are.
+void lose_some_coordinators(std::vector<Fault>& faults);
 
 }  // namespace gossamer::simulation

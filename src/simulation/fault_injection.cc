@@ -140,12 +140,19 @@ void kill_leader(const Fault& fault, Fleet& fleet, const std::string& machine) {
   });
 }
 
+// Its machine falls silent, or resets its connections.
+void lose_leader(const Fault& fault, Fleet& fleet, const std::string& machine) {
+  if (!fleet.has_standby()) return kill_leader(fault, fleet, machine);
+  fleet.lose_coordinator(machine, fault.other % 2 == 0 ? Fleet::Machine::kSilent : Fleet::Machine::kStays);
+}
+
 void strike_leader(const Fault& fault, Fleet& fleet) {
   SimCoordinator* const led = fleet.leading();
   if (led == nullptr) return;
   const std::string machine = led->machine();
   switch (fault.kind) {
     case FaultKind::kKillCoordinator: return kill_leader(fault, fleet, machine);
+    case FaultKind::kLoseCoordinator: return lose_leader(fault, fleet, machine);
     case FaultKind::kPauseCoordinator:
       led->pause();
       return fleet.timeline().after(fault.lasts, [&fleet, machine] {
@@ -171,6 +178,7 @@ void carry_out(const Fault& fault, Fleet& fleet) {
   }
   switch (fault.kind) {
     case FaultKind::kKillCoordinator:
+    case FaultKind::kLoseCoordinator:
     case FaultKind::kPauseCoordinator:
     case FaultKind::kCutCoordinator:
     case FaultKind::kStoreFails:

@@ -284,6 +284,13 @@ void Fleet::kill_coordinator_for(const std::string& machine, Duration time,
   });
 }
 
+void Fleet::lose_coordinator(const std::string& machine, Machine what) {
+  coordinators_.erase(machine);
+  const bool alone =
+      std::ranges::none_of(members_, [&](const auto& one) { return one.second->where() == machine; });
+  if (what == Machine::kSilent && alone) internet_.vanish(machine);
+}
+
 void Fleet::pause_for(const std::string& machine, Duration lasts) {
   SimMember& process = member(machine);
   if (process.paused()) return;

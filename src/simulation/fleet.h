@@ -96,6 +96,11 @@ class Fleet final {
   void kill(std::string machine);
   // Likewise, and the same node begins again after a while.
   void kill_for(const std::string& machine, Duration time);
+  // Ends a coordinator for good. kSilent: with its machine, unless members run there.
+  enum class Machine { kStays, kSilent };
+  void lose_coordinator(const std::string& machine, Machine what);
+  // Whether another coordinator runs beside the one that leads.
+  [[nodiscard]] bool has_standby() const { return coordinators_.size() > 1; }
   // Ends a coordinator. `back` is called when it has begun again.
   void kill_coordinator_for(
       const std::string& machine, Duration time, std::function<void(SimCoordinator&)> back = [](auto&) {});

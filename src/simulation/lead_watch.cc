@@ -26,6 +26,7 @@ constexpr Duration kMaybeDead{1'500'000'000};
 constexpr Duration kSurelySilent{15'000'000'000};
 // A word that was under way before the silence may come later, but not so often.
 constexpr std::uint64_t kBeatsOfWord = 3;
+constexpr Duration kPatienceOfAll = from_seconds(600);  // members wait so long for a coordinator
 // The leader looks once its connections have closed, which may be later than the end of its patience.
 constexpr Duration kLooksWithin{3'000'000'000};
 
@@ -35,7 +36,8 @@ LeadWatch::LeadWatch(Options options, const Durable& durable)
     : options_(std::move(options)), durable_(durable), alone_for_(CoordinatorProcess::kAloneFor) {}
 
 void LeadWatch::began(Instant now) {
-  began_ = heard_ = now;
+  began_ = now;
+  silent_before_ = durable_.silent();
   backs_.clear();
   ends_ = {};
   back_together_.reset();
@@ -44,7 +46,7 @@ void LeadWatch::began(Instant now) {
 
 // A leader that gave way is more patient the next time. Other ends of a lead count likewise.
 void LeadWatch::ended(Instant now) {
-  if (began_ && now - heard_ > kSurelyHeard)
+  if (began_ && (now - alone_since() > kSurelyHeard || serving().most_silent()))
     alone_for_.ns = std::min(2 * alone_for_.ns, cluster::CoordinatorOptions().patience.ns);
   began_.reset();
 }
@@ -54,7 +56,7 @@ void LeadWatch::heard(net::PeerId from, const membership::ToCoordinator& said, I
   if (said.has_here() && lives_.try_emplace(from.incarnation, from.node).second) backs_.insert(now);
   const auto life = lives_.find(from.incarnation);
   if (life == lives_.end()) return;  // what is said before Here does not count
-  hear(life->second, now);
+  hear(life->first, life->second, now);
   if (said.has_beat()) take_up(life->second, said.beat(), durable_.served(from.incarnation), now);
 }
 
@@ -78,14 +80,15 @@ void LeadWatch::take_up(Life& life, const membership::Beat& beat, bool serves, I
 
 void LeadWatch::linked(net::PeerId peer, Instant now) {
   const auto life = lives_.find(peer.incarnation);
-  if (life != lives_.end()) hear(life->second, now);
+  if (life != lives_.end()) hear(life->first, life->second, now);
 }
 
-void LeadWatch::hear(Life& life, Instant now) {
+void LeadWatch::hear(Incarnation one, Life& life, Instant now) {
+  silent_before_.erase(one);
   const bool was_away = life.down && now - life.heard >= kSurelySilent;
   if (life.down || now - life.heard >= kMaybeDead) backs_.insert(now);
   if (was_away && serving().many_silent()) back_together_ = now;
-  heard_ = life.heard = now;
+  life.heard = now;
   life.down = false;
 }
 
@@ -113,7 +116,7 @@ std::optional<std::string> LeadWatch::fenced(net::PeerId peer, std::string_view 
   }
   if (why != Watch::kSilent && why != Watch::kNotInTime) return std::nullopt;
   const bool ends = durable_.stopping() || ends_ != Instant();
-  if (now - last >= (ends ? Coordinator::kEndingPatience : cluster::CoordinatorOptions().patience))
+  if (now - last >= patience_of(one, ends ? Coordinator::kEndingPatience : kPatienceOfAll))
     return std::nullopt;
   if (!has_survivor(now)) {
     return fmt::format("incarnation {} is fenced for its silence of {:.1f} s, and no other is heard",
@@ -122,6 +125,13 @@ std::optional<std::string> LeadWatch::fenced(net::PeerId peer, std::string_view 
   const auto what = contradicted(peer.node, last, now);
   if (!what) return std::nullopt;
   return fmt::format("incarnation {} is fenced for its silence, {}", one.value, *what);
+}
+
+// A silence goes on over leads. Each gives a minute at least.
+Duration LeadWatch::patience_of(Incarnation one, Duration all) const {
+  const auto before = silent_before_.find(one);
+  if (before == silent_before_.end()) return all;
+  return std::max(all - before->second, std::min(all, from_seconds(60)));
 }
 
 bool LeadWatch::has_survivor(Instant now) const {
@@ -183,15 +193,32 @@ std::optional<std::string> LeadWatch::contradicted(NodeId node, Instant last, In
                      with_it.all);
 }
 
+// Lives that join do not count: they have nothing.
+Instant LeadWatch::alone_since() const {
+  Instant since = std::max({*began_, resumed_, ends_});
+  for (const auto& [one, life] : lives_) {
+    if (durable_.served(one)) since = std::max(since, life.heard);
+  }
+  return since;
+}
+
 std::optional<std::string> LeadWatch::stays(Instant now) {
   if (!began_) return std::nullopt;
-  const bool hears = std::ranges::any_of(
-      lives_, [&](const auto& one) { return !one.second.down && now - one.second.heard <= kSurelyHeard; });
-  if (hears) alone_for_ = CoordinatorProcess::kAloneFor;
-  const Duration alone = now - std::max({heard_, resumed_, ends_});
-  if (alone <= alone_for_ + kLooksWithin) return std::nullopt;
-  return fmt::format("a coordinator that has heard nobody for {:.1f} s leads on, though another stands by",
-                     alone.seconds());
+  const Duration limit = alone_for_ + kLooksWithin;
+  const Instant from = std::max({*began_, resumed_, ends_});
+  std::size_t serve = 0;
+  std::size_t missed = 0;
+  bool hears_all = true;
+  for (const auto& [one, life] : lives_) {
+    if (!durable_.served(one)) continue;
+    ++serve;
+    if (now - std::max(from, life.heard) > limit) ++missed;
+    if (life.down || now - life.heard > kSurelyHeard) hears_all = false;
+  }
+  if (serve > 0 && hears_all) alone_for_ = CoordinatorProcess::kAloneFor;
+  if (serve == 0 ? now - from <= limit : 2 * missed <= serve) return std::nullopt;
+  return fmt::format("a coordinator that has missed {} of {} for {:.1f} s leads on, though another stands by",
+                     missed, serve, limit.seconds());
 }
 
 }  // namespace gossamer::simulation

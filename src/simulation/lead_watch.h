@@ -6,7 +6,7 @@
 // - while more of the others say that they hear it than say that it is quiet;
 // - with many that fell silent together, before the others say that it is quiet, or another one came back.
 // A life is not fenced for coming to rest late while its engine works, nor while it is silent together with
-// others, or with all of them. A leader that hears nobody gives way.
+// others, or with all of them. A leader that hears fewer than half of those that serve gives way.
 // (docs/protocols/membership.md, "Deaths", "An engine that hangs".) It keeps books of its own, and knows
 // nothing of Doubts and RestClock. Where it cannot be sure what the coordinator knew, it judges nothing.
 //
@@ -78,7 +78,10 @@ class LeadWatch {
     std::set<NodeId> quiet;
   };
 
-  void hear(Life& life, Instant now);
+  void hear(Incarnation one, Life& life, Instant now);
+  // Since when no life is heard that serves. Requires that the process leads.
+  [[nodiscard]] Instant alone_since() const;
+  [[nodiscard]] Duration patience_of(Incarnation one, Duration all) const;
   void take_up(Life& life, const membership::Beat& beat, bool serves, Instant now) const;
   // A member was fenced for its silence, and is not among lives_ any more. It was last heard at `last`.
   [[nodiscard]] bool has_survivor(Instant now) const;
@@ -90,6 +93,7 @@ class LeadWatch {
     std::size_t all = 0;
 
     [[nodiscard]] Group with_silent() const { return {silent + 1, all + 1}; }
+    [[nodiscard]] bool most_silent() const { return 2 * silent > all; }
     [[nodiscard]] bool many_silent() const { return silent >= 2 && 3 * silent >= all; }
   };
   [[nodiscard]] Group serving() const;
@@ -100,9 +104,9 @@ class LeadWatch {
   const Durable& durable_;
   std::optional<Instant> began_;
   Instant resumed_;
-  Instant ends_;             // the last time at which the run was ending
-  Instant heard_;            // anybody, in this lead
-  std::set<Instant> backs_;  // when a life came, or was heard after a silence
+  Instant ends_;                              // the last time at which the run was ending
+  cluster::SilentTimes::Rows silent_before_;  // by the store, of those that were not heard in this lead
+  std::set<Instant> backs_;                   // when a life came, or was heard after a silence
   // When one came back that had been silent together with others.
   std::optional<Instant> back_together_;
   Duration alone_for_;  // a lead in which nobody is heard lasts at most so long

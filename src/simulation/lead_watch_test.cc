@@ -327,5 +327,21 @@ TEST_F(LeadWatchTest, LeadersThatHearNobodyGiveWay) {
   EXPECT_NE(watch_.stays(at(98)), std::nullopt);
 }
 
+// Claim: nor may one that hears fewer than half of those that serve, however many join. Half are enough.
+TEST_F(LeadWatchTest, LeadersThatMissMostGiveWay) {
+  record(6, membership::JOINING);
+  beat({2, 3, 4, 5, 6}, 5);
+  for (int s = 5; s <= 30; ++s) {
+    for (const std::uint64_t node : {2U, 3U, 6U}) said(node, {}, s);
+    EXPECT_EQ(watch_.stays(at(s)), std::nullopt) << s;
+  }
+  for (int s = 31; s <= 43; ++s) {
+    for (const std::uint64_t node : {2U, 6U}) said(node, {}, s);
+    EXPECT_EQ(watch_.stays(at(s)), std::nullopt) << s;
+  }
+  said(2, {}, 44);
+  EXPECT_NE(watch_.stays(at(44)), std::nullopt);
+}
+
 }  // namespace
 }  // namespace gossamer::simulation

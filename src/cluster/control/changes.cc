@@ -207,10 +207,10 @@ void Changes::begin_anew(const Cause& cause) {
 }
 
 void Changes::begin_change(const Cause& cause) {
+  rest_clock_.begin(awaited());
   reports_.clear();
   fencing_ = {};
   run_.departures.rest();
-  rest_clock_.begin();
   announce(rest());
   outbox_.then([this, epoch = run_.view.epoch()] {
     if (epoch == run_.view.epoch() && members_rest()) rest_clock_.left(outbox_.now());
@@ -450,7 +450,7 @@ std::set<NodeId> Changes::take_restless(const RestClock::Hearing& hearing, Insta
   const Reports heard = reports_of(reports_, hearing.hears);  // a member may have died since it reported
   const bool spared = !go_on_without(late.nodes, at_rest(heard), options_.placement, now);
   if (spared) reach(ControlProbe::kRestlessSpared);
-  if (heard.empty()) late.given_up.clear();
+  if (heard.empty() && !any_waits_to_serve(run_, hearing.hears)) late.given_up.clear();
   std::set<NodeId> restless = spared ? std::move(late.given_up) : std::move(late.nodes);
   if (!restless.empty()) reach(ControlProbe::kRestless);
   return restless;

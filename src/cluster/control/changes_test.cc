@@ -55,65 +55,6 @@ TEST_F(ChangesTest, JoinsWait) {
   EXPECT_EQ(around_.run.view.members().size(), 2u);
 }
 
-// Claim: members that do not rest in time are named once.
-TEST_F(ChangesTest, RestlessMembers) {
-  LedMember& first = come(10);
-  LedMember& second = come(11);
-  changes_.ready(first, {});
-  changes_.ready(second, {});
-  EXPECT_TRUE(rest(first));
-  const auto all = [](NodeId) { return true; };
-  EXPECT_TRUE(changes_.take_restless({all}, at(100)).empty()) << "the store has the change not yet";
-  around_.store();
-  EXPECT_TRUE(changes_.take_restless({all}, at(29)).empty());
-  EXPECT_TRUE(changes_.take_restless({all}, at(30)).empty()) << "nobody rests that could go on";
-  EXPECT_TRUE(rest(first));
-  EXPECT_EQ(changes_.take_restless({all}, at(60)), std::set{NodeId(11)});
-}
-
-// Claim: a late member is not named while the others lack what it alone has, before the patience is over.
-TEST_F(ChangesTest, ALateMemberIsNeeded) {
-  one_of_two_rests();
-  const auto all = [](NodeId) { return true; };
-  around_.workload.needed = NodeId(11);
-  for (int s = 30; s < 600; ++s) EXPECT_TRUE(changes_.take_restless({all}, at(s)).empty()) << s;
-  EXPECT_EQ(changes_.take_restless({all}, at(600)), std::set{NodeId(11)});
-  around_.workload.needed.reset();
-  EXPECT_EQ(changes_.take_restless({all}, at(601)), std::set{NodeId(11)});
-}
-
-// Claim: a silent member is late, too. It is named if the others can go on without it, and never else.
-TEST_F(ChangesTest, ASilentMemberIsLate) {
-  one_of_two_rests();
-  const auto first_alone = [](NodeId node) { return node == NodeId(10); };
-  around_.workload.needed = NodeId(11);
-  for (int s = 30; s < 2000; ++s) EXPECT_TRUE(changes_.take_restless({first_alone}, at(s)).empty()) << s;
-  around_.workload.needed.reset();
-  EXPECT_EQ(changes_.take_restless({first_alone}, at(2000)), std::set{NodeId(11)});
-}
-
-// Claim: a late member is not named because another had everything that has reported and is silent since.
-TEST_F(ChangesTest, TheSilentDoNotGoOn) {
-  one_of_two_rests();
-  const auto second_alone = [](NodeId node) { return node == NodeId(11); };
-  for (int s = 30; s < 600; ++s) EXPECT_TRUE(changes_.take_restless({second_alone}, at(s)).empty()) << s;
-  const auto all = [](NodeId) { return true; };
-  EXPECT_EQ(changes_.take_restless({all}, at(601)), std::set{NodeId(11)});
-}
-
-// Claim: a silent member that is not missed alone is not named, whatever the others can do. One that is heard
-// is.
-TEST_F(ChangesTest, ASilentMemberIsMissedWithOthers) {
-  one_of_two_rests();
-  const auto first_alone = [](NodeId node) { return node == NodeId(10); };
-  const auto all = [](NodeId) { return true; };
-  const auto nobody = [](NodeId) { return false; };
-  for (int s = 30; s < 2000; ++s)
-    EXPECT_TRUE(changes_.take_restless({first_alone, nobody}, at(s)).empty()) << s;
-  for (int s = 2000; s < 2030; ++s) EXPECT_TRUE(changes_.take_restless({all}, at(s)).empty()) << s;
-  EXPECT_EQ(changes_.take_restless({all, nobody}, at(2030)), std::set{NodeId(11)});
-}
-
 // Claim: whether the run can lose a silent member shows at rest. If the others have everything, they need not
 // rest again: they are told the next view, and what they hold in it.
 TEST_F(ChangesTest, OthersHaveEverything) {

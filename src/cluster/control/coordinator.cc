@@ -47,7 +47,7 @@ Coordinator::Coordinator(Options options, Records records, Workload& workload, n
       admitted_(std::move(records.nodes)),
       run_(run_of(records, admitted_)),
       outbox_(options_, run_, links_, now),
-      watch_(leadership(), links_, now),
+      watch_(leadership(), links_, std::move(records.silent), now),
       books_(leadership(), records, now),
       changes_(leadership(), books_) {
   outbox_.set_serving(peers_of(run_.view));
@@ -316,7 +316,7 @@ void Coordinator::ready(const LedMember& member, Instant now) {
 }
 
 // Lets members serve that arrived, together. The others would rest for that, and those that are only missed
-// here could not.
+// here could not. One that has fallen silent since could not either: it serves once it is heard.
 void Coordinator::let_serve(Instant now) {
   if (!arrivals_.next_wakeup()) return;
   arrivals_wait_ = watch_.misses_living(now);
@@ -325,7 +325,8 @@ void Coordinator::let_serve(Instant now) {
   for (const auto& [node, member] : run_.members) {
     if (member.record.state() == membership::JOINING && !member.wants_to_serve) joining.insert(node);
   }
-  const std::vector<NodeId> nodes = arrivals_.take(joining, now);
+  const auto hears = [&](NodeId node) { return Watch::is_heard(run_.members.at(node), now); };
+  const std::vector<NodeId> nodes = arrivals_.take(joining, hears, now);
   if (nodes.empty()) return;
   if (nodes.size() > 1) reach(ControlProbe::kArrivedTogether);
   for (const NodeId node : nodes) run_.members.at(node).wants_to_serve = true;

@@ -129,8 +129,8 @@ class Coordinator {
   [[nodiscard]] bool ending() const { return changes_.ending(); }
   // Everybody has left, and members fenced meanwhile have had time to ask.
   [[nodiscard]] bool stopped() const;
-  // Since when it hears no member elsewhere, though there are some.
-  [[nodiscard]] std::optional<Instant> alone_since(Instant now) const { return watch_.alone_since(now); }
+  // Since when it hears fewer than half of the members elsewhere that serve.
+  [[nodiscard]] auto misses_most_since(Instant now) const { return watch_.misses_most_since(now); }
   // An error that the workload found in this lead, and stopped the run for.
   [[nodiscard]] const std::optional<Error>& failure() const { return changes_.failure(); }
   [[nodiscard]] const View& view() const { return run_.view; }

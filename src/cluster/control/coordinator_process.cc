@@ -117,12 +117,12 @@ std::optional<Instant> CoordinatorProcess::lead_ends() const {
   return proven_ + *options_.lead_time;
 }
 
-// A leader that is cut off from all members still reaches its store. Another one may reach the members.
+// A leader that is cut off from most members still reaches its store. Another one may reach the members.
 void CoordinatorProcess::resign_if_alone(Instant now) {
   if (coordinator_ == nullptr || !options_.lead_time || options_.coordinator.coordinators.size() < 2) return;
-  if (coordinator_->ending()) return;  // each successor would begin to wait anew
   if (!options_.coordinator.guarded(Defect::kNeverResigns)) return;
-  const auto since = coordinator_->alone_since(now);
+  if (coordinator_->phase() == CoordinatorPhase::kStopping) return;  // they know, and leave by themselves
+  const auto since = coordinator_->misses_most_since(now);
   if (!since) {
     alone_for_ = kAloneFor;
     return;

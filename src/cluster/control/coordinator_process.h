@@ -64,8 +64,9 @@ class CoordinatorProcess {
   };
   static constexpr Duration kCampaignEvery{200'000'000};
   static constexpr Duration kRepeatAfter{500'000'000};  // after a failed commit
-  // A leader that has heard no member elsewhere for so long leaves the lead to others for a while. The time
-  // doubles each time, because the members may be gone. At most Coordinator::Options::patience.
+  // A leader that has missed most members elsewhere for so long leaves the lead to others for a while. The
+  // time doubles each time, because the members may be gone. At most Coordinator::Options::patience, and
+  // this.
   static constexpr Duration kAloneFor{10'000'000'000};
 
   CoordinatorProcess(Options options, host::Network& network, Workload& workload, Instant now);

@@ -163,8 +163,8 @@ TEST_F(LeaderWithStandby, GivesWay) {
 }
 
 // Claim: a leader that gave way leads again if nobody else does after two lead times. It then stays twice as
-// long as before, as the members may be gone. In the first lead that is longer than the members' ten minutes
-// it fences them, and stays.
+// long as before, as the members may be gone. Their silences of all leads add up. So they are fenced soon
+// after the members' ten minutes: in the seventh lead, after its minute. Then it stays.
 TEST_F(LeaderWithStandby, StaysLongerEachTime) {
   for (const int seconds : {10, 20, 40, 80, 160, 320}) {
     EXPECT_EQ(stays_ms(), 1000 * seconds);
@@ -172,19 +172,46 @@ TEST_F(LeaderWithStandby, StaysLongerEachTime) {
     EXPECT_EQ(stays_ms(), 10'000) << "two lead times";
     ASSERT_NE(process_.coordinator(), nullptr) << seconds;
   }
+  ASSERT_TRUE(leads_for(59));
   EXPECT_FALSE(process_.coordinator()->members().empty());
-  ASSERT_TRUE(leads_for(1000));
+  ASSERT_TRUE(leads_for(2));
   EXPECT_TRUE(process_.coordinator()->members().empty());
+  ASSERT_TRUE(leads_for(1000));
 }
 
-// Claim: it stays where the run is ending: each successor would begin to wait anew.
-TEST_F(LeaderWithStandby, StaysWhileTheRunEnds) {
+// Claim: a member that joins, and is heard, does not keep a leader that hears none of those that serve.
+TEST_F(LeaderWithStandby, OneThatJoinsKeepsItNot) {
+  const net::PeerId joins = begin(NodeId(11));
+  say(joins, [](auto& said) { said.mutable_here(); });
+  int tenths = 0;
+  for (; tenths < 1000; ++tenths) {
+    now_ = now_ + from_milliseconds(100);
+    process_.tick(now_);
+    if (process_.coordinator() == nullptr) break;
+    store();
+    say(joins, [](auto& said) { said.mutable_beat(); });
+  }
+  EXPECT_EQ(tenths, 99);
+}
+
+// Claim: while the end waits for a silent member, the members do not know of it yet, and the leader gives way
+// as before. The next lead goes on with the end.
+TEST_F(LeaderWithStandby, GivesWayWhileTheEndWaits) {
   ASSERT_TRUE(leads_for(5));
   process_.coordinator()->stop("enough", now_);
   store();
   EXPECT_TRUE(process_.coordinator()->ending());
+  EXPECT_FALSE(leads_for(6));
+  (void)stays_ms();
+  ASSERT_NE(process_.coordinator(), nullptr);
+  EXPECT_TRUE(process_.coordinator()->ending());
+}
+
+// Claim: once the members were told of the end it stays. They save, and leave by themselves.
+TEST_F(LeaderWithStandby, StaysWhenMembersWereTold) {
+  process_.coordinator()->stop("enough", now_);
+  store();
   ASSERT_TRUE(leads_for(500));
-  EXPECT_TRUE(process_.coordinator()->ending()) << "the same lead";
 }
 
 }  // namespace

@@ -133,7 +133,7 @@ class DepartingByWord : public ::testing::Test {
   }
 
   TestLeadership around_;
-  Watch watch_{around_.shared(), around_.links, {}};
+  Watch watch_{around_.shared(), around_.links, {}, {}};
 };
 
 // Claim: one in whose place another went loses its next quarrel, though it is older.

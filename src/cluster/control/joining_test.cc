@@ -31,6 +31,7 @@ TEST_F(JoiningTogether, ChangesTheViewOnce) {
     serve(peer);
     now_ = now_ + from_milliseconds(40);
   }
+  for (const net::PeerId peer : peers) say(peer, [](auto& said) { said.mutable_beat(); });
   now_ = now_ + from_milliseconds(200);
   coordinator_->tick(now_);
   store();
@@ -40,6 +41,33 @@ TEST_F(JoiningTogether, ChangesTheViewOnce) {
   serve(late);
   EXPECT_EQ(coordinator_->view().epoch(), Epoch(before.value + 2));
   EXPECT_EQ(coordinator_->phase(), Coordinator::Phase::kSettled);
+}
+
+// Claim: one that has fallen silent since it was ready does not serve with the others, and it serves once it
+// is heard again. They could not come to rest without it.
+TEST_F(JoiningTogether, WhoIsSilentServesLater) {
+  for (std::uint64_t node = 10; node < 12; ++node) serve(begin(node));
+  const net::PeerId silent = begin(20);
+  const net::PeerId other = begin(21);
+  std::vector<net::PeerId> beat{{other}};
+  const auto pass = [&](int tenths) {
+    for (int i = 0; i < tenths; ++i) {
+      for (const net::PeerId peer : beat) say(peer, [](auto& said) { said.mutable_beat(); });
+      live(0.1);
+    }
+  };
+  const auto serves = [&](net::PeerId peer) { return coordinator_->view().members().contains(peer.node); };
+  say(silent, [](auto& said) { said.mutable_ready(); });
+  pass(9);
+  say(other, [](auto& said) { said.mutable_ready(); });
+  pass(2);
+  EXPECT_TRUE(serves(other));
+  EXPECT_FALSE(serves(silent));
+  EXPECT_TRUE(coordinator_->lives(silent));
+  EXPECT_EQ(coordinator_->phase(), Coordinator::Phase::kSettled);
+  beat.push_back(silent);
+  pass(2);
+  EXPECT_TRUE(serves(silent));
 }
 
 // Claim: a joining life that has said Here, and makes no sign of life, is let go. One that beats stays, also
@@ -78,7 +106,9 @@ TEST_F(JoiningTogether, WhoIsNeverReadyCostsNothing) {
   pass(300);
   const net::PeerId third = begin(12);
   say(third, [](auto& said) { said.mutable_ready(); });
-  pass(1.5);
+  pass(0.5);
+  say(third, [](auto& said) { said.mutable_beat(); });
+  pass(1);
   EXPECT_EQ(coordinator_->view().members().size(), 3U);
   say(third, [](auto& said) { said.mutable_leave(); });
   pass(1);

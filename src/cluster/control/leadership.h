@@ -25,7 +25,6 @@
 #include "cluster/control/defect.h"
 #include "cluster/control/records.h"
 #include "cluster/control/view.h"
-#include "cluster/control/witness.h"
 #include "cluster/control/workload.h"
 #include "cluster/membership/departures.h"
 #include "cluster/membership/failure_detector.h"
@@ -37,6 +36,16 @@
 #include "net/link/peer_id.h"
 
 namespace gossamer::cluster {
+
+// Hears what a coordinator hears, and what it says when that leaves. So a simulation can compare both with
+// the store. Never set outside a simulation.
+class Witness {
+ public:
+  virtual ~Witness() = default;
+  virtual void heard(net::PeerId from, const membership::ToCoordinator& said) = 0;
+  virtual void said(net::PeerId to, const membership::ToMember& said) = 0;
+  virtual void began(const membership::BeginAnswer& answer) = 0;
+};
 
 // Whether members stop before a new view is installed (kFrozen) or go on (kAnnounced).
 enum class ViewChange { kFrozen, kAnnounced };

@@ -121,6 +121,8 @@ class Member {
   void ready(Instant now);
   // The engine has come to rest for the epoch of the view.
   void frozen(std::string report, const std::vector<std::uint64_t>& copies, Instant now);
+  // It has, and nothing is installed since.
+  [[nodiscard]] bool at_rest() const { return frozen_.has_value(); }
   void drain(const std::string& reason, Instant now);
   // Leaves, once its reports are settled.
   void leave(const std::string& reason, Instant now);

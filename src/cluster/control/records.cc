@@ -63,6 +63,7 @@ class Reader {
     if (key == "installed") return read_installed(entry.value);
     if (key == "epoch") return read_epoch(entry.value);
     if (key == "fenced") return read_fenced(entry.value);
+    if (key == "silent") return read_silent(entry.value);
     if (key == "committed") return read_committed(entry.value);
     if (key == "stopping") return read_stopping(entry.value);
     if (is("holdings/")) return read_holdings(entry);
@@ -99,6 +100,17 @@ class Reader {
   bool read_fenced(const std::string& value) {
     membership::Fenced fenced;
     return fenced.ParseFromString(value) && take(fenced.runs(), records_.fenced);
+  }
+  // A longer silence than a year is damage.
+  bool read_silent(const std::string& value) {
+    constexpr std::uint64_t kMostSeconds = 365 * 86'400;
+    membership::SilentTimes silent;
+    if (!silent.ParseFromString(value)) return false;
+    for (const membership::SilentTimes::Row& row : silent.rows()) {
+      if (!is_number(row.incarnation()) || row.seconds() > kMostSeconds) return false;
+      records_.silent[Incarnation(row.incarnation())] = from_seconds(static_cast<double>(row.seconds()));
+    }
+    return true;
   }
   static bool take(const google::protobuf::RepeatedPtrField<membership::FencedRun>& from,
                    FencedIncarnations& to) {
@@ -315,6 +327,12 @@ Result<std::vector<host::Change>> begin_lead(Records& records, const RunShape& s
     if (!sound.ok()) return sound.error();
   }
   const Incarnation before(lead.incarnation());
+  // The coordinator before may have got only half-way with a member that is gone.
+  std::erase_if(records.silent, [&](const auto& one) {
+    return std::ranges::none_of(records.members, [&](const auto& member) {
+      return Incarnation(member.second.incarnation()) == one.first;
+    });
+  });
   lead.set_run(shape.run);
   lead.set_batch(shape.batch);
   lead.set_tracks(shape.tracks.size());
@@ -364,6 +382,16 @@ host::Change put_fenced(const FencedIncarnations& fenced) {
   membership::Fenced value;
   add_runs(fenced, *value.mutable_runs());
   return put("fenced", value);
+}
+
+host::Change put_silent(const SilentTimes::Rows& rows) {
+  membership::SilentTimes value;
+  for (const auto& [incarnation, time] : rows) {
+    membership::SilentTimes::Row& row = *value.add_rows();
+    row.set_incarnation(incarnation.value);
+    row.set_seconds(static_cast<std::uint64_t>(time.seconds()));
+  }
+  return put("silent", value);
 }
 
 host::Change put_lease(const Lease& lease) {

@@ -20,6 +20,7 @@
 #include "cluster/membership/fenced_incarnations.h"
 #include "cluster/membership/lease_table.h"
 #include "cluster/membership/mark_ledger.h"
+#include "cluster/membership/silent_times.h"
 #include "cluster/placement/placement.h"
 #include "host/api/store.h"
 
@@ -36,6 +37,7 @@ struct Records {
   HoldingMap holdings;
   std::map<NodeId, membership::MemberRecord> members;
   FencedIncarnations fenced;
+  SilentTimes::Rows silent;
   std::vector<Lease> leases;
   ClaimLedger::Rows claims;
   MarkLedger::Rows marks;
@@ -72,6 +74,7 @@ struct RunShape {
 [[nodiscard]] host::Change put_member(const membership::MemberRecord& record);
 [[nodiscard]] host::Change remove_member(Incarnation incarnation);
 [[nodiscard]] host::Change put_fenced(const FencedIncarnations& fenced);
+[[nodiscard]] host::Change put_silent(const SilentTimes::Rows& rows);
 [[nodiscard]] host::Change put_lease(const Lease& lease);
 [[nodiscard]] host::Change remove_lease(const Lease& lease);
 [[nodiscard]] host::Change put_claim(const Claim& claim);

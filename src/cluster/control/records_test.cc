@@ -64,13 +64,14 @@ TEST(Records, ComeBack) {
   membership::NodeRecord node;
   node.set_node(4);
   node.set_token("0123");
-  store.carry_out_all(std::vector{put_epoch(Epoch(7), fenced), put_installed(installed), put_member(member),
-                                  put_fenced(fenced), put_lease(lease), put_claim(claim),
-                                  put_commit({TrackId(2), StepNumber(3)}), put_mark(mark),
-                                  put_committed(StepNumber(3)), put_stopping(stopping),
-                                  put_token("0123", "a token's record"), put_node(node)});
+  store.carry_out_all(std::vector{
+      put_epoch(Epoch(7), fenced), put_installed(installed), put_member(member), put_fenced(fenced),
+      put_lease(lease), put_claim(claim), put_commit({TrackId(2), StepNumber(3)}), put_mark(mark),
+      put_committed(StepNumber(3)), put_stopping(stopping), put_token("0123", "a token's record"),
+      put_node(node), put_silent({{Incarnation(9), from_seconds(50)}})});
   Records records = read(store);
   EXPECT_EQ(records.nodes.at(NodeId(4)).SerializeAsString(), node.SerializeAsString());
+  EXPECT_EQ(records.silent, (SilentTimes::Rows{{Incarnation(9), from_seconds(50)}}));
   EXPECT_EQ(records.epoch, Epoch(7));
   EXPECT_EQ(records.fenced_in_view, fenced);
   EXPECT_EQ(records.fenced, fenced);
@@ -109,11 +110,34 @@ TEST(Records, HoldingsAreWrittenByPieces) {
   EXPECT_TRUE(read(store).holdings.empty());
 }
 
+// Claim: a silence longer than a year is damage. Silences of members that are gone are dropped when a lead
+// begins, as the one before may have got only half-way.
+TEST(Records, Silences) {
+  StoreModel store;
+  store.carry_out(put_silent({{Incarnation(9), from_seconds(366.0 * 86'400)}}));
+  EXPECT_FALSE(read_records(store.entries()).ok());
+  membership::MemberRecord member;
+  member.set_node(4);
+  member.set_incarnation(9);
+  member.set_state(membership::SERVING);
+  membership::Lead lead;
+  lead.set_run("run");
+  lead.set_batch(1);
+  lead.set_next_node(5);
+  lead.set_next_incarnation(10);
+  store.carry_out_all(
+      std::vector{put_lead(lead), put_member(member),
+                  put_silent({{Incarnation(8), from_seconds(600)}, {Incarnation(9), from_seconds(30)}})});
+  Records records = read(store);
+  ASSERT_TRUE(begin_lead(records, {.run = "run"}).ok());
+  EXPECT_EQ(records.silent, (SilentTimes::Rows{{Incarnation(9), from_seconds(30)}}));
+}
+
 // Claim: an unreadable entry is named by its key.
 TEST(Records, DamageIsNamed) {
   for (const char* const key :
        {"lead", "epoch", "installed", "fenced", "members/1", "leases/1/2", "claims/1/2/3", "commits/1",
-        "marks/1/2", "committed", "stopping", "holdings/000000", "nodes/1"}) {
+        "marks/1/2", "committed", "stopping", "holdings/000000", "nodes/1", "silent"}) {
     const std::vector<host::Entry> entries{{key, "\xff\xff\xff"}};
     const auto records = read_records(entries);
     ASSERT_FALSE(records.ok()) << key;

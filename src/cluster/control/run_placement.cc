@@ -160,6 +160,12 @@ bool any_is(const LedRun& run, membership::State state) {
                              [state](const auto& one) { return one.second.record.state() == state; });
 }
 
+bool any_waits_to_serve(const LedRun& run, const std::function<bool(NodeId)>& hears) {
+  return std::ranges::any_of(run.members, [&](const auto& one) {
+    return one.second.wants_to_serve && one.second.record.state() == membership::JOINING && hears(one.first);
+  });
+}
+
 bool all_drain(const LedRun& run) {
   return run.installed.epoch() != 0 && !run.view.members().empty() &&
          std::ranges::all_of(run.view.members(),

@@ -6,6 +6,7 @@
 
 #include <gossamer/membership.pb.h>
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -74,6 +75,8 @@ inline constexpr std::string_view kContradicts = "its report contradicts those o
 [[nodiscard]] bool all_drain(const LedRun& run);
 // Whether any member is in the state.
 [[nodiscard]] bool any_is(const LedRun& run, membership::State state);
+// Whether a member that is heard waits to serve, until the change that is under way has ended.
+[[nodiscard]] bool any_waits_to_serve(const LedRun& run, const std::function<bool(NodeId)>& hears);
 // The members of the view, for a placement. If all drain, those that hold something keep it until another
 // member serves.
 [[nodiscard]] std::vector<placement::Member> members_to_place(const LedRun& run, Instant now);

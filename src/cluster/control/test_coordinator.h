@@ -138,7 +138,7 @@ class CoordinatorTest : public ::testing::Test {
   // All members beat twice a second, and come to rest when they are asked to.
   void live(double seconds) {
     for (const Instant end = now_ + from_seconds(seconds); now_ < end;) {
-      now_ = now_ + from_milliseconds(500);
+      now_ = std::min(now_ + from_milliseconds(500), end);
       for (const auto& [node, record] : std::map(coordinator_->view().members()))
         say(peer_of(record), [](auto& said) { said.mutable_beat(); });
       coordinator_->tick(now_);

@@ -21,12 +21,13 @@ Doubts::Silence silence_of(const LedMember& member) {
 
 }  // namespace
 
-Watch::Watch(const Leadership& leadership, net::Links& links, Instant now)
+Watch::Watch(const Leadership& leadership, net::Links& links, SilentTimes::Rows silent, Instant now)
     : options_(leadership.options),
       run_(leadership.run),
       outbox_(leadership.outbox),
       links_(links),
       disputes_(options_.guarded(Defect::kShortMemory) ? Disputes::Memory::kKept : Disputes::Memory::kNone),
+      silent_times_(std::move(silent)),
       began_(now),
       last_came_(now) {}
 
@@ -64,6 +65,7 @@ void Watch::forget(const LedMember& member, Instant now) {
   accusations_.gone(node);
   for (const NodeId one : run_.departures.gone(node)) disputes_.favoured(one, node, now);
   stall_clock_.gone(node);
+  ends_silence(member);
   asked_about_.erase(node);
   asked_.erase(node);
 }
@@ -82,6 +84,7 @@ void Watch::heard(LedMember& member, Instant now) {
     disputes_.all_anew();
     doubts_.came_back(NodeId(member.record.node()), now - member.last_sign, silence_of(member), now);
   }
+  ends_silence(member);
   member.last_sign = now;
   member.down = member.hung_up = false;
   member.died.reset();
@@ -269,82 +272,6 @@ std::vector<NodeId> Watch::missing(Instant now) {
   return missing;
 }
 
-std::optional<Instant> Watch::spares(LedMember& member, const Doubts::Fleet& fleet, const Patience& all,
-                                     Instant now) {
-  if (!options_.guarded(Defect::kSilenceFences)) return std::nullopt;
-  const NodeId node(member.record.node());
-  const Duration patience = is_elsewhere(member) ? all.elsewhere : all.here;
-  if (!fleet.contains(node)) {
-    // It began and never came. If nobody elsewhere is heard, that may be our doing.
-    const Instant given_up = member.last_sign + patience;
-    const auto until = alone_since(now) ? std::optional(given_up) : doubts_.others_return_until(now);
-    if (!until || given_up <= now) return std::nullopt;
-    member.spared = LedMember::Spared::kWithOthers;
-    return std::min(*until, given_up);
-  }
-  const auto until = doubts_.spares(node, fleet, patience, now);
-  if (!until) return std::nullopt;
-  const bool alone = !together_ && doubts_.heard_by_others(node, fleet);
-  spare(member, alone ? LedMember::Spared::kAlone : LedMember::Spared::kWithOthers);
-  return until;
-}
-
-void Watch::spare(LedMember& member, LedMember::Spared how) {
-  const auto before = std::exchange(member.spared, how);
-  if (how == LedMember::Spared::kAlone) {
-    if (before != LedMember::Spared::kNo) return;
-    reach(ControlProbe::kHeardByOthers);
-    outbox_.note("unheard", peer_of(member.record), "other members hear it; it is not fenced");
-  } else if (asked_about_.empty() && !std::exchange(cut_off_, true)) {
-    reach(ControlProbe::kCutOff);
-    outbox_.note("cut_off", {},
-                 "no member is heard that could take over from the silent ones; none is fenced");
-  }
-}
-
-// Those whose silence is long enough to ask about, if others are heard that can be asked.
-std::set<NodeId> Watch::doubtful(const Doubts::Fleet& fleet, Instant now) {
-  std::set<NodeId> silent = Doubts::together(fleet);
-  const auto asked = [](const auto& one) { return one.second.heard && one.second.elsewhere; };
-  if (!silent.empty() || std::ranges::none_of(fleet, asked)) return silent;
-  for (const auto& [node, peer] : fleet) {
-    if (peer.heard || !peer.elsewhere) continue;
-    const Instant due = peer.last_sign + kAskAfter;
-    if (due <= now || run_.members.at(node).down) {
-      silent.insert(node);
-    } else {
-      ask_at_ = sooner(ask_at_, due);
-    }
-  }
-  return silent;
-}
-
-void Watch::ask_about(const Doubts::Fleet& fleet, Instant now) {
-  const std::set<NodeId> silent = doubtful(fleet, now);
-  const bool together = !Doubts::together(fleet).empty();
-  if (together && !together_) {
-    reach(ControlProbe::kDoubt);
-    outbox_.note("doubt", {},
-                 fmt::format("{} of {} members fell silent together; none is fenced until others say so",
-                             silent.size(), fleet.size()));
-  }
-  together_ = together;
-  if (silent.empty() && asked_about_.empty()) return;
-  if (!std::ranges::equal(silent, asked_about_ | std::views::keys)) asked_.clear();
-  std::erase_if(asked_about_, [&](const auto& one) { return !silent.contains(one.first); });
-  for (const NodeId node : silent) asked_about_.try_emplace(node, now);
-  membership::ToMember message;
-  for (const NodeId node : silent) message.mutable_doubt()->add_nodes(node.value);
-  message.mutable_doubt();
-  for (const auto& [node, peer] : fleet) {
-    if (!peer.heard) {
-      asked_.erase(node);
-    } else if (asked_.insert(node).second) {
-      outbox_.say(peer_of(run_.members.at(node).record), message);
-    }
-  }
-}
-
 // When the last member is due that is suspected already. Deaths come in groups: a switch, a rack. With one
 // change for each, the last would wait for the writes of the others. Resting members wait for it anyway.
 Instant Watch::last_due(Instant with, Instant now) const {
@@ -366,6 +293,7 @@ std::vector<Fencing> Watch::due(const Patience& patience, const CanLose& can_los
   const auto next = next_wakeup();
   if (!next || *next > now) return {};
   ask_at_.reset();
+  count_silences(now);
   look_again(now);  // whether the run can lose members depends on who else is silent
   const Doubts::Fleet known = fleet(now);
   if (options_.guarded(Defect::kSilenceFences)) ask_about(known, now);
@@ -393,44 +321,6 @@ void Watch::look_again(Instant now) {
   for (auto& [node, member] : run_.members) {
     if (member.spared == LedMember::Spared::kNeeded) wake(member, now);
   }
-}
-
-// A joining member holds nothing. The process of one on this machine is gone if it has no connection: no
-// network stands between.
-bool Watch::may_be_needed(NodeId node, const Patience& patience, Instant now) const {
-  const LedMember& member = run_.members.at(node);
-  const bool elsewhere = is_elsewhere(member);
-  return member.record.state() != membership::JOINING && (elsewhere || (member.here && !member.down)) &&
-         member.last_sign + (elsewhere ? patience.elsewhere : patience.here) > now;
-}
-
-void Watch::keep_needed(std::vector<Fencing>& due, const Patience& patience, const CanLose& can_lose,
-                        Instant now) {
-  std::set<NodeId> silent;
-  for (const Fencing& one : due) {
-    for (const NodeId node : one.nodes) {
-      if (may_be_needed(node, patience, now)) silent.insert(node);
-    }
-  }
-  if (silent.empty() || can_lose(silent)) return;
-  for (Fencing& one : due) std::erase_if(one.nodes, [&](NodeId node) { return silent.contains(node); });
-  std::erase_if(due, [](const Fencing& one) { return one.nodes.empty(); });
-  for (const NodeId node : silent) {
-    LedMember& member = run_.members.at(node);
-    member.spared = LedMember::Spared::kNeeded;
-    const Duration most = is_elsewhere(member) ? patience.elsewhere : patience.here;
-    wake(member, std::min(now + kLookAgain, member.last_sign + most));
-  }
-}
-
-// Until when others have time to say whether they hear the silent node; nothing: one has said so, they had
-// the time, or none is asked.
-std::optional<Instant> Watch::answers_until(NodeId node, const Doubts::Fleet& fleet, Instant now) const {
-  const auto since = asked_about_.find(node);
-  if (since == asked_about_.end() || doubts_.anybody_says(node, fleet)) return std::nullopt;
-  if (!options_.guarded(Defect::kSilenceFences)) return std::nullopt;
-  const Instant until = since->second + kAnswersWithin;
-  return until > now ? std::optional(until) : std::nullopt;
 }
 
 // Whether the member seems dead, or has not come in time. If not, it is looked at again later.
@@ -473,20 +363,6 @@ std::vector<Fencing> Watch::fencings(std::vector<NodeId> late, std::vector<NodeI
   reach(ControlProbe::kSilent);
   all.push_back({std::move(dead), kSilent});
   return all;
-}
-
-std::string Watch::waits_for(Wait wait, Instant now) const {
-  const bool ends = wait == Wait::kForTheEnd;
-  std::vector<std::uint64_t> nodes;
-  for (const auto& [node, member] : run_.members) {
-    const bool waits = ends ? !is_heard(member, now) : member.spared == LedMember::Spared::kWithOthers;
-    if (waits && member.record.state() != membership::JOINING) nodes.push_back(node.value);
-  }
-  if (nodes.empty()) return {};
-  const std::string_view words =
-      ends ? "the run ends once node {} is heard, after ten minutes of silence at the latest"
-           : "node {} is silent, and nothing shows that it is dead; it has ten minutes to come back";
-  return fmt::format(fmt::runtime(words), fmt::join(nodes, ", "));
 }
 
 std::optional<Instant> Watch::next_wakeup() const {

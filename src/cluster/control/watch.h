@@ -25,6 +25,7 @@
 #include "cluster/membership/accusations.h"
 #include "cluster/membership/disputes.h"
 #include "cluster/membership/doubts.h"
+#include "cluster/membership/silent_times.h"
 #include "cluster/membership/stall_clock.h"
 #include "net/link/links.h"
 
@@ -50,8 +51,8 @@ class Watch {
   static constexpr std::string_view kSilent = "it is silent";
   static constexpr std::string_view kNotInTime = "it did not come in time";
 
-  // `links` outlives this part.
-  Watch(const Leadership& leadership, net::Links& links, Instant now);
+  // `links` outlives this part. `silent`: how long members were silent before this lead.
+  Watch(const Leadership& leadership, net::Links& links, SilentTimes::Rows silent, Instant now);
 
   // The member has begun, or was found in the store. It has kHereTime to come.
   void expect(LedMember& member, Instant now);
@@ -115,6 +116,9 @@ class Watch {
   [[nodiscard]] static bool is_heard(const LedMember& member, Instant now);
   // Since when no member elsewhere is heard, though there are some; nothing: one is, or there is none.
   [[nodiscard]] std::optional<Instant> alone_since(Instant now) const;
+  // Since when it has not heard most of the members elsewhere that serve; nothing: it hears half of them at
+  // least. So few should not follow this process where another one may hear more.
+  [[nodiscard]] std::optional<Instant> misses_most_since(Instant now) const;
   // Whether others hear a member that this process does not: steps go on, and a change would stop them.
   [[nodiscard]] bool misses_living(Instant now) const;
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
@@ -134,6 +138,10 @@ class Watch {
                                                      Instant now) const;
   [[nodiscard]] Instant here_until(const LedMember& member) const;
   [[nodiscard]] Instant last_due(Instant with, Instant now) const;
+  // What the member's patience is in this lead, and the rows of its silences.
+  [[nodiscard]] Duration patience_of(const LedMember& member, const Patience& all) const;
+  void count_silences(Instant now);
+  void ends_silence(const LedMember& member);
   // Removes from those that are due the ones that the run cannot lose yet.
   void keep_needed(std::vector<Fencing>& due, const Patience& patience, const CanLose& can_lose, Instant now);
   [[nodiscard]] bool may_be_needed(NodeId node, const Patience& patience, Instant now) const;
@@ -158,6 +166,7 @@ class Watch {
   StallClock stall_clock_;
   Doubts doubts_;
   Accusations accusations_;
+  SilentTimes silent_times_;
   std::set<std::pair<Instant, NodeId>> wakes_;
   const Instant began_;
   Instant last_came_;                      // a member that served before this lead

@@ -50,7 +50,7 @@ class TakenOver {
   LedMember& member(std::uint64_t node) { return around_.run.members.at(NodeId(node)); }
 
   TestLeadership around_;
-  Watch watch_{around_.shared(), around_.links, {}};
+  Watch watch_{around_.shared(), around_.links, {}, {}};
   std::set<NodeId> silent_;
 };
 

@@ -34,7 +34,7 @@ class WatchTest : public ::testing::Test {
   }
 
   TestLeadership around_;
-  Watch watch_{around_.shared(), around_.links, {}};
+  Watch watch_{around_.shared(), around_.links, {}, {}};
 };
 
 // Claim: a member that began and does not come is to be fenced after 10 s, and not sooner.
@@ -55,7 +55,7 @@ TEST_F(WatchTest, SilentMembersAreDue) {
   for (const auto& [answers, until] : {std::pair{200, 250}, {300, 300}, {1000, 500}}) {
     SCOPED_TRACE(answers);
     TestLeadership around;
-    Watch watch{around.shared(), around.links, {}};
+    Watch watch{around.shared(), around.links, {}, {}};
     for (const std::uint64_t node : {10U, 11U}) {
       LedMember& member = around.add(node, membership::SERVING);
       watch.expect(member, {});
@@ -191,10 +191,80 @@ TEST_F(WatchTest, TheLastOfTheSilentTogetherIsOneOfFew) {
 // at once.
 TEST_F(WatchTest, AShorterPatienceCounts) {
   living(10);
-  EXPECT_TRUE(watch_.due(kPatience, kCanLoseAny, at(15)).empty());
-  constexpr Patience kShort{from_seconds(20), from_seconds(20)};
-  EXPECT_TRUE(watch_.due(kShort, kCanLoseAny, at(17)).empty());
-  EXPECT_EQ(watch_.due(kShort, kCanLoseAny, at(21)).size(), 1u);
+  for (int s = 15; s < 60; ++s) EXPECT_TRUE(watch_.due(kPatience, kCanLoseAny, at(s)).empty()) << s;
+  constexpr Patience kShort{from_seconds(70), from_seconds(70)};
+  for (int s = 60; s < 70; ++s) EXPECT_TRUE(watch_.due(kShort, kCanLoseAny, at(s)).empty()) << s;
+  EXPECT_EQ(watch_.due(kShort, kCanLoseAny, at(70)).size(), 1u);
+}
+
+// Claim: patience goes on over the leads of several coordinators. What is left of it in this one counts, for
+// the member that was silent before, and for no other. A word of it gives it the whole again.
+TEST_F(WatchTest, PatienceGoesOnOverLeads) {
+  for (const bool heard : {false, true}) {
+    SCOPED_TRACE(heard);
+    TestLeadership around;
+    Watch watch{around.shared(), around.links, {{Incarnation(110), from_seconds(500)}}, {}};
+    for (const std::uint64_t node : {10U, 11U}) watch.expect(around.add(node, membership::SERVING), {});
+    if (heard) {
+      LedMember& member = around.run.members.at(NodeId(10));
+      watch.come(member, {});
+      watch.heard(member, {});
+      watch.schedule(member);
+      EXPECT_EQ(around.store(), std::vector<std::string>{"silent"});
+    }
+    std::vector<std::pair<int, NodeId>> due;
+    int writes = 0;
+    for (int s = 0; s < 700 && due.size() < 2; ++s) {
+      for (const Fencing& one : watch.due(kPatience, kCanLoseAny, at(s))) {
+        for (const NodeId node : one.nodes) {
+          due.emplace_back(s, node);
+          writes += static_cast<int>(around.store().size());
+          watch.forget(around.run.members.at(node), at(s));
+          EXPECT_EQ(around.store(), std::vector<std::string>{"silent"}) << "the row goes with it";
+          around.run.members.erase(node);
+        }
+      }
+      writes += static_cast<int>(around.store().size());
+    }
+    std::ranges::sort(due);
+    EXPECT_EQ(due, (std::vector{std::pair{heard ? 600 : 100, NodeId(10)}, std::pair{600, NodeId(11)}}));
+    EXPECT_GE(writes, 59);
+    EXPECT_LE(writes, 64);
+  }
+}
+
+// Claim: a coordinator misses most members if it hears fewer than half of those that serve elsewhere, and
+// does so since the one fell silent with which they were most. Those that join, and those on its machine, do
+// not count.
+TEST_F(WatchTest, MissesMost) {
+  around_.options.machine = "here";
+  for (std::uint64_t node = 10; node < 15; ++node) living(node);
+  living(15).record.set_machine("here");
+  LedMember& joins = around_.add(16, membership::JOINING);
+  watch_.come(joins, {});
+  const auto hear = [&](std::uint64_t first, double seconds) {
+    for (std::uint64_t node = first; node < 17; ++node) {
+      LedMember& member = around_.run.members.at(NodeId(node));
+      watch_.heard(member, at(seconds));
+      watch_.schedule(member);
+    }
+    (void)watch_.due(kPatience, kCanLoseAny, at(seconds));
+  };
+  for (double s = 0; s < 10; s += 0.1) {
+    hear(10, s);
+    EXPECT_FALSE(watch_.misses_most_since(at(s)));
+  }
+  for (double s = 10; s < 20; s += 0.1) {
+    hear(12, s);
+    EXPECT_FALSE(watch_.misses_most_since(at(s))) << "two of five";
+  }
+  hear(12, 20);
+  for (double s = 20.1; s < 30; s += 0.1) hear(13, s);
+  EXPECT_EQ(watch_.misses_most_since(at(30)), at(20));
+  for (double s = 30; s < 40; s += 0.1) hear(15, s);
+  EXPECT_EQ(watch_.misses_most_since(at(40)), at(20));
+  hear(12, 40);
+  EXPECT_FALSE(watch_.misses_most_since(at(40)));
 }
 
 // Claim: others are asked about a member alone, too: at once if its connection closed, else after a second of
@@ -204,7 +274,7 @@ TEST_F(WatchTest, OthersAreAskedAboutOne) {
   for (const bool closes : {true, false}) {
     SCOPED_TRACE(closes);
     TestLeadership around;
-    Watch watch{around.shared(), around.links, {}};
+    Watch watch{around.shared(), around.links, {}, {}};
     const auto hear = [&](std::uint64_t node, Instant now) {
       const auto found = around.run.members.find(NodeId(node));
       LedMember& member =
@@ -262,7 +332,7 @@ TEST_F(WatchTest, AJoinerTakesOverLate) {
 TEST_F(WatchTest, StepsDisproveAccusations) {
   for (const double step_s : {0.5, 10.0}) {
     TestLeadership around;
-    Watch watch{around.shared(), around.links, {}};
+    Watch watch{around.shared(), around.links, {}, {}};
     for (const std::uint64_t node : {10U, 11U}) {
       LedMember& member = around.add(node, membership::SERVING);
       watch.expect(member, {});

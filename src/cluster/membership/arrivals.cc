@@ -26,7 +26,8 @@ void Arrivals::gone(NodeId node, std::optional<Instant> came, Instant now) {
   ready_.erase(node);
 }
 
-std::vector<NodeId> Arrivals::take(const std::set<NodeId>& joining, Instant now) {
+std::vector<NodeId> Arrivals::take(const std::set<NodeId>& joining, const std::function<bool(NodeId)>& hears,
+                                   Instant now) {
   for (auto later = later_.begin(); later != later_.end();) {
     if (later->second > now) {
       ++later;
@@ -39,8 +40,15 @@ std::vector<NodeId> Arrivals::take(const std::set<NodeId>& joining, Instant now)
   const bool others = std::ranges::any_of(
       joining, [this](NodeId node) { return !ready_.contains(node) && !later_.contains(node); });
   if (others && now < until_) return {};
-  const std::set<NodeId> all = std::exchange(ready_, {});
-  return {all.begin(), all.end()};
+  std::vector<NodeId> serve;
+  for (const NodeId node : std::exchange(ready_, {})) {
+    if (hears(node)) {
+      serve.push_back(node);
+    } else {
+      wait(node, now);
+    }
+  }
+  return serve;
 }
 
 std::optional<Instant> Arrivals::next_wakeup() const {

@@ -9,6 +9,7 @@
 // Cost: linear in the nodes that wait. Thread rule: one owner.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -33,8 +34,9 @@ class Arrivals {
   // The life of the node has ended. `came`: when it began, if it came.
   void gone(NodeId node, std::optional<Instant> came, Instant now);
   // The members that are to serve with the next change, each once. Nobody, while they wait for others.
-  // `joining`: the members that join, and were not among those.
-  [[nodiscard]] std::vector<NodeId> take(const std::set<NodeId>& joining, Instant now);
+  // One that is not heard comes later. `joining`: the members that join, and were not among those.
+  [[nodiscard]] std::vector<NodeId> take(const std::set<NodeId>& joining,
+                                         const std::function<bool(NodeId)>& hears, Instant now);
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
 
  private:

@@ -28,12 +28,17 @@ std::set<NodeId> Departures::gone(NodeId node) {
   }
   std::erase_if(members_, [&](const auto& one) { return stay.contains(one.first); });
   favoured_.insert(stay.begin(), stay.end());
-  if (members_.empty()) look_.reset();
+  if (members_.empty()) {
+    look_.reset();
+    planned_.reset();
+  }
   return stay;
 }
 
 void Departures::installed(Instant now) {
-  if (!members_.empty()) look_ = now + pause_;
+  if (members_.empty()) return;
+  if (!planned_) planned_ = now + pause_;
+  look_ = std::max(*planned_, now + kFirstLook);
 }
 
 void Departures::stepped() {
@@ -69,6 +74,7 @@ bool Departures::is_over(NodeId node) const {
 
 void Departures::looks() {
   look_.reset();
+  planned_.reset();
   pause_ = std::min(Duration{2 * pause_.ns}, kLongestPause);
   for (auto& [node, member] : members_) ++member.looks;
 }

@@ -3,7 +3,7 @@
 // Departures: members that have lost a dispute (disputes.h), and have to go. They are heard, so the run need
 // not lose what they alone hold: they hand it over first. Each stays until the others have everything, which
 // shows when all rest. So all are asked to come to rest again and again. A rest may cut a hand-over short, so
-// each time they have twice the time for it.
+// each time they have twice the time for it. Rests for other reasons do not push the next one away.
 //
 // That has an end:
 // - kMostLooks rests have not found the others with everything, and no step was committed since the first.
@@ -68,6 +68,7 @@ class Departures {
   std::map<NodeId, Member> members_;
   std::set<NodeId> favoured_;  // others went in their place
   std::optional<Instant> look_;
+  std::optional<Instant> planned_;  // when the next look would come, if nobody rested meanwhile
   Duration pause_ = kFirstLook;
 };
 

@@ -60,7 +60,7 @@ TEST_F(DeparturesTest, LooksLessAndLessOften) {
 }
 
 // Claim: a look that has to wait comes a second later. The time for a hand-over grows with looks alone, and
-// counts from the last Install.
+// counts from the Install after the last look.
 TEST_F(DeparturesTest, ALookMayWait) {
   departures_.add(kGoing, {});
   departures_.installed(departures_at(0));
@@ -72,10 +72,36 @@ TEST_F(DeparturesTest, ALookMayWait) {
   departures_.looks();
   departures_.installed(departures_at(200));
   EXPECT_EQ(departures_.next_look(), departures_at(202));
+}
+
+// Claim: other rests do not push a look away, however many there are. After each there is a second to go on.
+TEST_F(DeparturesTest, OtherRestsPushNoLookAway) {
+  departures_.add(kGoing, {});
+  for (int i = 0; i < 5; ++i) departures_.looks();
+  for (int s = 0; s <= 31; ++s) {
+    departures_.installed(departures_at(s));
+    EXPECT_EQ(departures_.next_look(), departures_at(32)) << s;
+    departures_.rest();
+    EXPECT_FALSE(departures_.next_look());
+  }
+  departures_.installed(departures_at(40));
+  EXPECT_EQ(departures_.next_look(), departures_at(41));
+  departures_.looks();
+  departures_.installed(departures_at(50));
+  EXPECT_EQ(departures_.next_look(), departures_at(50 + 64)) << "twice the time";
+}
+
+// Claim: with the last that had to go its plan is gone. A later one begins with a plan of its own.
+TEST_F(DeparturesTest, ThePlanGoesWithTheLast) {
+  departures_.add(kGoing, {});
+  departures_.installed(departures_at(0));
+  (void)departures_.gone(kGoing);
+  departures_.add(kGoingToo, {});
+  departures_.installed(departures_at(100));
+  EXPECT_EQ(departures_.next_look(), departures_at(101));
   departures_.rest();
-  EXPECT_FALSE(departures_.next_look());
-  departures_.installed(departures_at(300));
-  EXPECT_EQ(departures_.next_look(), departures_at(302));
+  departures_.installed(departures_at(100.5));
+  EXPECT_EQ(departures_.next_look(), departures_at(101.5)) << "its own plan, and a second";
 }
 
 // Claim: looks count anew from each step, and for each member from its own beginning.

@@ -5,14 +5,21 @@
 
 namespace gossamer::cluster {
 
-void RestClock::begin() {
+void RestClock::begin(const std::set<NodeId>& owing) {
+  for (auto& [node, member] : members_) {
+    if (asked_ && owing.contains(node)) {
+      member.limits = member.limits.value_or(*asked_);
+      member.knows = false;
+    } else {
+      member = {.since = {}, .work_ms = member.work_ms};
+    }
+  }
   end();
-  for (auto& [node, member] : members_) member = {.since = {}, .limits = {}, .work_ms = member.work_ms};
 }
 
 void RestClock::left(Instant now) {
   asked_ = now;
-  look_ = now + time_;
+  look_ = now + kLookAgain;
 }
 
 void RestClock::end() {
@@ -57,29 +64,27 @@ Duration RestClock::most_of(const Member& member) const {
 // Requires that the request has left.
 Instant RestClock::late_from(NodeId node, const Member& member) const {
   const Duration most = member.worked ? most_of(member) : Duration{kMostTimes * time_.ns};
-  const Instant limit = std::max(member.limits, *asked_) + left_of(most, node);
+  const Instant limit = member.limits.value_or(*asked_) + left_of(most, node);
   return std::min(limit, std::max(member.since, *asked_) + time_);
 }
 
 RestClock::Late RestClock::late(const std::set<NodeId>& awaited, const Hearing& hearing, Instant now) {
   Late late;
   if (!look_ || *look_ > now) return late;
-  look_ = now + time_;
+  look_ = now + kLookAgain;
   for (const NodeId node : awaited) {
     Member& member = members_[node];
     const bool silent = !hearing.hears(node);
-    if (silent != member.silent) member.since = member.limits = now;
-    member.silent = silent;
-    const Instant from = late_from(node, member);
-    if (from > now) {
-      look_ = std::min(*look_, from);
-      continue;
+    if (silent != member.silent) {
+      member.since = now;
+      if (++member.turns <= kMostTurns) member.limits = now;
     }
-    look_ = std::min(*look_, now + kLookAgain);
+    member.silent = silent;
+    if (late_from(node, member) > now) continue;
     if (silent && hearing.missed_alone && !hearing.missed_alone(node)) continue;
     late.nodes.insert(node);
     member.late = true;
-    if (!silent && std::max(member.limits, *asked_) + left_of(most_of(member), node) <= now)
+    if (!silent && member.limits.value_or(*asked_) + left_of(most_of(member), node) <= now)
       late.given_up.insert(node);
   }
   return late;

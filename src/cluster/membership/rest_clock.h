@@ -10,13 +10,14 @@
 //   says whether it is dead.
 //
 // A member could stretch its time for ever by such words. So it is late kMostTimes times the time after the
-// request, or after its last silence, if it has not worked. `patience` after that it is given up, whatever it
-// says. In a run of long steps an engine that works has the time of kMostSteps of them. A node that was late
-// when it lost its life has half of these in its next life, and so on, down to the time. So it cannot hold
-// the others for long again and again.
+// request, if it has not worked. `patience` after the request it is given up, whatever it says. Both limits
+// begin anew with a silence and its end, once for a request: a member could else be silent now and then.
+// A request in the place of another, because a member has died, begins no limit of those that still owe rest.
+// In a run of long steps an engine that works has the time of kMostSteps of them. A node that was late when
+// it lost its life has half of these in its next life, and so on, down to the time. So it cannot hold the
+// others for long again and again.
 //
-// Cost: a beat costs one look-up; late() is linear, and due once in the time, or once a second while a member
-// is late. Thread rule: one owner.
+// Cost: a beat costs one look-up; late() is linear, and due once a second. Thread rule: one owner.
 #pragma once
 
 #include <cstdint>
@@ -35,13 +36,15 @@ class RestClock {
   static constexpr int kMostTimes = 4;
   static constexpr double kMostSteps = 3;
   static constexpr Duration kLongest{3'600'000'000'000};  // of the time of these steps
-  static constexpr Duration kLookAgain{1'000'000'000};    // at late members
+  static constexpr int kMostTurns = 2;                    // of a member: silent, and heard again
+  static constexpr Duration kLookAgain{1'000'000'000};
 
   // `time`: how long an engine without a sign of life may take.
   RestClock(Duration time, Duration patience) : time_(time), patience_(patience) {}
 
-  // Members are to come to rest for another request, which has not left yet.
-  void begin();
+  // Members are to come to rest for another request, which has not left yet. `owing`: those that have not
+  // come to rest for the one before. Their limits go on.
+  void begin(const std::set<NodeId>& owing);
   void left(Instant now);
   // All rest, or none needs to any more.
   void end();
@@ -74,9 +77,10 @@ class RestClock {
 
  private:
   struct Member {
-    Instant since;   // its time counts from here
-    Instant limits;  // so do its limits
+    Instant since;                       // its time counts from here
+    std::optional<Instant> limits = {};  // so do its limits; nothing: from when the request left
     bool silent = false;
+    int turns = 0;
     bool knows = false;
     bool worked = false;
     bool late = false;

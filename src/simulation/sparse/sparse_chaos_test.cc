@@ -106,7 +106,7 @@ TEST(SparseChaos, HoldersMayBeKilled) {
   EXPECT_EQ(lost.violation, std::nullopt) << *lost.violation;
   EXPECT_TRUE(lost.lost);
   EXPECT_GT(lost.virtual_seconds, 600);
-  EXPECT_LT(lost.virtual_seconds, 620);
+  EXPECT_LT(lost.virtual_seconds, 730) << "with a standby there are some leads, and pauses between them";
   options.nothing_lost = true;
   EXPECT_TRUE(run_sparse_chaos(options).violation.has_value());
 }

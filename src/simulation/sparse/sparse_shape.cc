@@ -80,6 +80,7 @@ std::vector<Fault> draw(const SparseChaosOptions& options, std::size_t copies, R
       faults.back().member = fault.member + more;
     }
   }
+  if (options.kinds.empty()) lose_some_coordinators(faults);
   return faults;
 }
 
@@ -156,7 +157,8 @@ std::vector<FaultKind> sparse_chaos_kinds() {
   std::vector<FaultKind> kinds{FaultKind::kKill, FaultKind::kKill, FaultKind::kKill, FaultKind::kJoin};
   for (const FaultName& one : kFaults) {
     const bool says_untruth = one.kind == FaultKind::kLie;
-    if (!says_untruth && one.kind != FaultKind::kStop) kinds.push_back(one.kind);
+    const bool is_rare = one.kind == FaultKind::kStop || one.kind == FaultKind::kLoseCoordinator;
+    if (!says_untruth && !is_rare) kinds.push_back(one.kind);
   }
   return kinds;
 }
