@@ -65,6 +65,14 @@ bool Durable::served(Incarnation incarnation) const {
   return member != members_.end() && member->second >= membership::SERVING;
 }
 
+std::vector<Incarnation> Durable::serving() const {
+  std::vector<Incarnation> serving;
+  for (const auto& [one, state] : members_) {
+    if (state >= membership::SERVING && !fenced_.contains(one)) serving.push_back(one);
+  }
+  return serving;
+}
+
 std::string Durable::machine_of(Incarnation incarnation) const {
   const auto machine = machines_.find(incarnation);
   return machine == machines_.end() ? std::string() : machine->second;

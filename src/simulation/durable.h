@@ -36,6 +36,8 @@ class Durable {
   [[nodiscard]] const cluster::FencedIncarnations& fenced() const { return fenced_; }
   // Whether the incarnation has served, or does.
   [[nodiscard]] bool served(Incarnation incarnation) const;
+  // Incarnations that have served, or do, and are not fenced.
+  [[nodiscard]] std::vector<Incarnation> serving() const;
   // Whether the node holds something by the last placement, or there is none.
   [[nodiscard]] bool holds(NodeId node) const;
   // The machine of the incarnation, by its record; "": there was none.

@@ -26,6 +26,7 @@ constexpr Duration kMaybeDead{1'500'000'000};
 constexpr Duration kSurelySilent{15'000'000'000};
 // A word that was under way before the silence may come later, but not so often.
 constexpr std::uint64_t kBeatsOfWord = 3;
+constexpr Duration kComesWithin{10'000'000'000};        // after a takeover, anew with each that comes
 constexpr Duration kPatienceOfAll = from_seconds(600);  // members wait so long for a coordinator
 // The leader looks once its connections have closed, which may be later than the end of its patience.
 constexpr Duration kLooksWithin{3'000'000'000};
@@ -36,7 +37,8 @@ LeadWatch::LeadWatch(Options options, const Durable& durable)
     : options_(std::move(options)), durable_(durable), alone_for_(CoordinatorProcess::kAloneFor) {}
 
 void LeadWatch::began(Instant now) {
-  began_ = now;
+  began_ = last_came_ = now;
+  gone_.clear();
   silent_before_ = durable_.silent();
   backs_.clear();
   ends_ = {};
@@ -46,14 +48,17 @@ void LeadWatch::began(Instant now) {
 
 // A leader that gave way is more patient the next time. Other ends of a lead count likewise.
 void LeadWatch::ended(Instant now) {
-  if (began_ && (now - alone_since() > kSurelyHeard || serving().most_silent()))
+  if (began_ && !lack(now, kSurelyHeard).hears_all)
     alone_for_.ns = std::min(2 * alone_for_.ns, cluster::CoordinatorOptions().patience.ns);
   began_.reset();
 }
 
 void LeadWatch::heard(net::PeerId from, const membership::ToCoordinator& said, Instant now) {
   if (durable_.machine_of(from.incarnation) == options_.machine) return;
-  if (said.has_here() && lives_.try_emplace(from.incarnation, from.node).second) backs_.insert(now);
+  if (said.has_here() && lives_.try_emplace(from.incarnation, from.node).second) {
+    backs_.insert(now);
+    last_came_ = now;
+  }
   const auto life = lives_.find(from.incarnation);
   if (life == lives_.end()) return;  // what is said before Here does not count
   hear(life->first, life->second, now);
@@ -99,6 +104,7 @@ void LeadWatch::broken(net::PeerId peer) {
 
 std::optional<std::string> LeadWatch::fenced(net::PeerId peer, std::string_view why, Instant now) {
   const auto gone = lives_.extract(peer.incarnation);
+  gone_.insert(peer.incarnation);
   const Incarnation one = peer.incarnation;
   if (!began_ || !durable_.served(one) || durable_.machine_of(one) == options_.machine) return std::nullopt;
   const auto worked = gone.empty() ? std::nullopt : gone.mapped().worked;
@@ -193,32 +199,37 @@ std::optional<std::string> LeadWatch::contradicted(NodeId node, Instant last, In
                      with_it.all);
 }
 
-// Lives that join do not count: they have nothing.
-Instant LeadWatch::alone_since() const {
-  Instant since = std::max({*began_, resumed_, ends_});
-  for (const auto& [one, life] : lives_) {
-    if (durable_.served(one)) since = std::max(since, life.heard);
+// Lives that join do not count: they have nothing. Where one has come, the others have some time to come.
+LeadWatch::Lack LeadWatch::lack(Instant now, Duration time) const {
+  const Instant from = std::max({*began_, resumed_, ends_});
+  const auto heard = [&](Incarnation one) {
+    const auto life = lives_.find(one);
+    return life != lives_.end() && now - std::max(from, life->second.heard) <= time;
+  };
+  std::vector<Incarnation> serving = durable_.serving();
+  std::erase_if(serving, [&](Incarnation one) {
+    return gone_.contains(one) || durable_.machine_of(one) == options_.machine;
+  });
+  const bool time_to_come =
+      std::ranges::any_of(serving, heard) && now - std::max(from, last_came_) <= kComesWithin + time;
+  Lack lack{.missed = 0, .all = serving.size(), .hears_all = std::ranges::all_of(serving, heard)};
+  if (now - from <= time) return lack;
+  for (const Incarnation one : serving) {
+    if (!heard(one) && (lives_.contains(one) || !time_to_come)) ++lack.missed;
   }
-  return since;
+  return lack;
 }
 
-std::optional<std::string> LeadWatch::stays(Instant now) {
+std::optional<std::string> LeadWatch::stays(Instant now, bool rests) {
   if (!began_) return std::nullopt;
   const Duration limit = alone_for_ + kLooksWithin;
-  const Instant from = std::max({*began_, resumed_, ends_});
-  std::size_t serve = 0;
-  std::size_t missed = 0;
-  bool hears_all = true;
-  for (const auto& [one, life] : lives_) {
-    if (!durable_.served(one)) continue;
-    ++serve;
-    if (now - std::max(from, life.heard) > limit) ++missed;
-    if (life.down || now - life.heard > kSurelyHeard) hears_all = false;
-  }
-  if (serve > 0 && hears_all) alone_for_ = CoordinatorProcess::kAloneFor;
-  if (serve == 0 ? now - from <= limit : 2 * missed <= serve) return std::nullopt;
+  const Lack lately = lack(now, kSurelyHeard);
+  const Lack lack = this->lack(now, limit);
+  if (lately.hears_all) alone_for_ = CoordinatorProcess::kAloneFor;
+  const bool stays_rightly = rests ? lack.missed < lack.all : 2 * lack.missed <= lack.all;
+  if (stays_rightly || lack.all == 0) return std::nullopt;
   return fmt::format("a coordinator that has missed {} of {} for {:.1f} s leads on, though another stands by",
-                     missed, serve, limit.seconds());
+                     lack.missed, lack.all, limit.seconds());
 }
 
 }  // namespace gossamer::simulation

@@ -55,9 +55,10 @@ class LeadWatch {
 
   // The leader has fenced the peer. Returns what speaks against that.
   [[nodiscard]] std::optional<std::string> fenced(net::PeerId peer, std::string_view why, Instant now);
-  // The leader has members, another coordinator stands by, and the leader has just looked whether it hears
-  // anybody. Returns why it should have given way.
-  [[nodiscard]] std::optional<std::string> stays(Instant now);
+  // The leader has members, another coordinator stands by, and the leader has just looked which members it
+  // hears. `rests`: those that are heard come to rest, and it may wait for that. Returns why it should have
+  // given way.
+  [[nodiscard]] std::optional<std::string> stays(Instant now, bool rests);
 
  private:
   // What a member says of a node in one beat after the other.
@@ -79,8 +80,14 @@ class LeadWatch {
   };
 
   void hear(Incarnation one, Life& life, Instant now);
-  // Since when no life is heard that serves. Requires that the process leads.
-  [[nodiscard]] Instant alone_since() const;
+  // Lives elsewhere that serve, and those of them that the leader has missed for so long. Requires that it
+  // leads.
+  struct Lack {
+    std::size_t missed = 0;
+    std::size_t all = 0;
+    bool hears_all = false;
+  };
+  [[nodiscard]] Lack lack(Instant now, Duration time) const;
   [[nodiscard]] Duration patience_of(Incarnation one, Duration all) const;
   void take_up(Life& life, const membership::Beat& beat, bool serves, Instant now) const;
   // A member was fenced for its silence, and is not among lives_ any more. It was last heard at `last`.
@@ -93,7 +100,6 @@ class LeadWatch {
     std::size_t all = 0;
 
     [[nodiscard]] Group with_silent() const { return {silent + 1, all + 1}; }
-    [[nodiscard]] bool most_silent() const { return 2 * silent > all; }
     [[nodiscard]] bool many_silent() const { return silent >= 2 && 3 * silent >= all; }
   };
   [[nodiscard]] Group serving() const;
@@ -105,6 +111,8 @@ class LeadWatch {
   std::optional<Instant> began_;
   Instant resumed_;
   Instant ends_;                              // the last time at which the run was ending
+  Instant last_came_;                         // when a life said Here for the first time in this lead
+  std::set<Incarnation> gone_;                // fenced in this lead
   cluster::SilentTimes::Rows silent_before_;  // by the store, of those that were not heard in this lead
   std::set<Instant> backs_;                   // when a life came, or was heard after a silence
   // When one came back that had been silent together with others.

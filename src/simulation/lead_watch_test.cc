@@ -310,21 +310,21 @@ TEST_F(LeadWatchTest, TheSilentAreLateAlone) {
 }
 
 // Claim: a leader that hears nobody may lead on for 10 s, and twice as long in each further lead, until it
-// hears somebody. A pause of its own does not count.
+// hears all. A pause of its own does not count.
 TEST_F(LeadWatchTest, LeadersThatHearNobodyGiveWay) {
   beat({2, 3}, 5);
-  EXPECT_EQ(watch_.stays(at(15)), std::nullopt);
-  EXPECT_NE(watch_.stays(at(18.5)), std::nullopt);
+  EXPECT_EQ(watch_.stays(at(15), false), std::nullopt);
+  EXPECT_NE(watch_.stays(at(18.5), false), std::nullopt);
   watch_.resumed(at(18));
-  EXPECT_EQ(watch_.stays(at(18.5)), std::nullopt);
+  EXPECT_EQ(watch_.stays(at(18.5), false), std::nullopt);
   watch_.ended(at(19));
-  EXPECT_EQ(watch_.stays(at(60)), std::nullopt);  // it does not lead
+  EXPECT_EQ(watch_.stays(at(60), false), std::nullopt);  // it does not lead
   watch_.began(at(60));
-  EXPECT_EQ(watch_.stays(at(80)), std::nullopt);
-  EXPECT_NE(watch_.stays(at(84)), std::nullopt);
-  here(2, 84);
-  EXPECT_EQ(watch_.stays(at(84)), std::nullopt);
-  EXPECT_NE(watch_.stays(at(98)), std::nullopt);
+  EXPECT_EQ(watch_.stays(at(80), false), std::nullopt);
+  EXPECT_NE(watch_.stays(at(84), false), std::nullopt);
+  for (const std::uint64_t node : {2U, 3U, 4U, 5U}) here(node, 84);
+  EXPECT_EQ(watch_.stays(at(84), false), std::nullopt);
+  EXPECT_NE(watch_.stays(at(98), false), std::nullopt);
 }
 
 // Claim: nor may one that hears fewer than half of those that serve, however many join. Half are enough.
@@ -333,14 +333,25 @@ TEST_F(LeadWatchTest, LeadersThatMissMostGiveWay) {
   beat({2, 3, 4, 5, 6}, 5);
   for (int s = 5; s <= 30; ++s) {
     for (const std::uint64_t node : {2U, 3U, 6U}) said(node, {}, s);
-    EXPECT_EQ(watch_.stays(at(s)), std::nullopt) << s;
+    EXPECT_EQ(watch_.stays(at(s), false), std::nullopt) << s;
   }
   for (int s = 31; s <= 43; ++s) {
     for (const std::uint64_t node : {2U, 6U}) said(node, {}, s);
-    EXPECT_EQ(watch_.stays(at(s)), std::nullopt) << s;
+    EXPECT_EQ(watch_.stays(at(s), false), std::nullopt) << s;
   }
   said(2, {}, 44);
-  EXPECT_NE(watch_.stays(at(44)), std::nullopt);
+  EXPECT_EQ(watch_.stays(at(44), true), std::nullopt) << "the one that is heard comes to rest";
+  EXPECT_NE(watch_.stays(at(44), false), std::nullopt);
+  EXPECT_NE(watch_.stays(at(60), true), std::nullopt);
+}
+
+// Claim: those that never came in this lead are missed, too, once they had their time to come.
+TEST_F(LeadWatchTest, LeadersMissThoseThatNeverCame) {
+  for (int s = 0; s <= 60; ++s) {
+    said(2, {}, s);
+    if (s == 0) here(2, 0);
+    EXPECT_EQ(watch_.stays(at(s), false).has_value(), s > 23) << s;
+  }
 }
 
 }  // namespace

@@ -64,11 +64,13 @@ void SimCoordinator::watch_link(const net::LinkEvent& event) {
 void SimCoordinator::judge_stay() {
   const cluster::Coordinator* const lead = process_->coordinator();
   if (lead == nullptr) return;
-  if (lead->ending()) return lead_watch_.ends(now());
+  using Phase = cluster::CoordinatorPhase;
+  if (lead->phase() == Phase::kStopping) return lead_watch_.ends(now());
   if (!has_standby_) return;
   const auto elsewhere = [this](const auto& one) { return one.second.machine() != machine(); };
   if (std::ranges::none_of(lead->view().members(), elsewhere)) return;
-  if (const auto what = lead_watch_.stays(now())) run_.invariants.broke(*what);
+  if (const auto what = lead_watch_.stays(now(), lead->phase() == Phase::kFreezing))
+    run_.invariants.broke(*what);
 }
 
 void SimCoordinator::go_on() {

@@ -129,8 +129,7 @@ class Coordinator {
   [[nodiscard]] bool ending() const { return changes_.ending(); }
   // Everybody has left, and members fenced meanwhile have had time to ask.
   [[nodiscard]] bool stopped() const;
-  // Since when it hears fewer than half of the members elsewhere that serve.
-  [[nodiscard]] auto misses_most_since(Instant now) const { return watch_.misses_most_since(now); }
+  [[nodiscard]] Hearing hears_elsewhere(Instant now) const { return watch_.hears_elsewhere(now); }
   // An error that the workload found in this lead, and stopped the run for.
   [[nodiscard]] const std::optional<Error>& failure() const { return changes_.failure(); }
   [[nodiscard]] const View& view() const { return run_.view; }

@@ -122,12 +122,11 @@ void CoordinatorProcess::resign_if_alone(Instant now) {
   if (coordinator_ == nullptr || !options_.lead_time || options_.coordinator.coordinators.size() < 2) return;
   if (!options_.coordinator.guarded(Defect::kNeverResigns)) return;
   if (coordinator_->phase() == CoordinatorPhase::kStopping) return;  // they know, and leave by themselves
-  const auto since = coordinator_->misses_most_since(now);
-  if (!since) {
-    alone_for_ = kAloneFor;
-    return;
-  }
-  if (now - *since < alone_for_) return;
+  const Hearing hearing = coordinator_->hears_elsewhere(now);
+  if (2 * hearing.heard >= hearing.all) alone_for_ = kAloneFor;
+  if (!hearing.misses_most_since || now - *hearing.misses_most_since < alone_for_) return;
+  // Those that are heard come to rest first. Then it is known whether they need the others.
+  if (hearing.heard > 0 && coordinator_->phase() == CoordinatorPhase::kFreezing) return;
   reach(ControlProbe::kResigned);
   // Members that are gone for good are fenced after the patience, and then it need not resign.
   alone_for_.ns = std::min(2 * alone_for_.ns, options_.coordinator.patience.ns + kAloneFor.ns);

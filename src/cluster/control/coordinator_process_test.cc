@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <variant>
@@ -192,6 +193,59 @@ TEST_F(LeaderWithStandby, OneThatJoinsKeepsItNot) {
     say(joins, [](auto& said) { said.mutable_beat(); });
   }
   EXPECT_EQ(tenths, 99);
+}
+
+class LeaderOfThree : public LeaderWithStandby {
+ protected:
+  LeaderOfThree() {
+    for (const std::uint64_t node : {10U, 11U}) {
+      const net::PeerId member = begin(NodeId(node));
+      say(member, [](auto& said) { said.mutable_here(); });
+      say(member, [](auto& said) { said.mutable_ready(); });
+      for (const auto& [one, record] : std::map(process_.coordinator()->view().members())) {
+        say(peer_of(record), [this](auto& said) {
+          said.mutable_frozen()->set_epoch(process_.coordinator()->view().epoch().value);
+        });
+      }
+    }
+    CHECK(process_.coordinator()->view().members().size() == 3);
+    first_ = peer_of(process_.coordinator()->view().members().at(NodeId(9)));
+  }
+  // For how many seconds it leads on, at most so many, while it hears the first member alone, or nobody.
+  double leads_on(double seconds, bool hears_first) {
+    const Instant begin = now_;
+    while (now_ - begin < from_seconds(seconds)) {
+      now_ = now_ + from_milliseconds(100);
+      process_.tick(now_);
+      if (process_.coordinator() == nullptr) break;
+      store();
+      if (hears_first) say(first_, [](auto& said) { said.mutable_beat(); });
+    }
+    return (now_ - begin).seconds();
+  }
+  net::PeerId first_;
+};
+
+// Claim: a leader that hears one of three stays while that one comes to rest, and gives way else. While
+// nobody is heard it gives way in any case.
+TEST_F(LeaderOfThree, StaysWhileThoseThatItHearsComeToRest) {
+  say(first_, [](auto& said) { said.mutable_drain(); });
+  ASSERT_EQ(process_.coordinator()->phase(), CoordinatorPhase::kFreezing);
+  EXPECT_NEAR(leads_on(60, true), 60, 0.2);
+  ASSERT_EQ(process_.coordinator()->phase(), CoordinatorPhase::kFreezing);
+  EXPECT_NEAR(leads_on(60, false), 0.2, 0.2) << "most are missed for a minute";
+}
+
+// Claim: after it gave way it waits for twice as long, also if one of three comes at once: the others have
+// their ten seconds to come, and then twenty.
+TEST_F(LeaderOfThree, OneThatComesMakesItNoLessPatient) {
+  EXPECT_NEAR(leads_on(60, true), 10, 0.2);
+  ASSERT_EQ(process_.coordinator(), nullptr);
+  (void)stays_ms();
+  ASSERT_NE(process_.coordinator(), nullptr);
+  say(first_, [](auto& said) { said.mutable_here(); });
+  EXPECT_NEAR(leads_on(60, true), 30, 1);
+  EXPECT_EQ(process_.coordinator(), nullptr);
 }
 
 // Claim: while the end waits for a silent member, the members do not know of it yet, and the leader gives way

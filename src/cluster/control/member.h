@@ -121,8 +121,8 @@ class Member {
   void ready(Instant now);
   // The engine has come to rest for the epoch of the view.
   void frozen(std::string report, const std::vector<std::uint64_t>& copies, Instant now);
-  // It has, and nothing is installed since.
-  [[nodiscard]] bool at_rest() const { return frozen_.has_value(); }
+  // It was told to, or has, and nothing is installed since.
+  [[nodiscard]] bool at_rest() const { return rests_ && view_.epoch().value > installed_.epoch(); }
   void drain(const std::string& reason, Instant now);
   // Leaves, once its reports are settled.
   void leave(const std::string& reason, Instant now);
@@ -196,7 +196,7 @@ class Member {
 
   View view_;
   // Members have come to rest for a view. So none sends to others before they have the view.
-  bool rests_ = false;
+  bool rests_ = false;      // when the view changes
   bool told_view_ = false;  // by any coordinator; the view is empty while nobody serves
   FollowedCoordinator coordinator_;
   MemberLinks peers_;

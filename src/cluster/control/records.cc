@@ -330,7 +330,7 @@ Result<std::vector<host::Change>> begin_lead(Records& records, const RunShape& s
   // The coordinator before may have got only half-way with a member that is gone.
   std::erase_if(records.silent, [&](const auto& one) {
     return std::ranges::none_of(records.members, [&](const auto& member) {
-      return Incarnation(member.second.incarnation()) == one.first;
+      return Incarnation(member.second.incarnation()) == one.first && !records.fenced.contains(one.first);
     });
   });
   lead.set_run(shape.run);

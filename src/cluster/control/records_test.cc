@@ -131,6 +131,12 @@ TEST(Records, Silences) {
   Records records = read(store);
   ASSERT_TRUE(begin_lead(records, {.run = "run"}).ok());
   EXPECT_EQ(records.silent, (SilentTimes::Rows{{Incarnation(9), from_seconds(30)}}));
+  FencedIncarnations fenced;
+  fenced.fence(Incarnation(9));
+  store.carry_out(put_fenced(fenced));
+  records = read(store);
+  ASSERT_TRUE(begin_lead(records, {.run = "run"}).ok());
+  EXPECT_TRUE(records.silent.empty()) << "its record is still there";
 }
 
 // Claim: an unreadable entry is named by its key.

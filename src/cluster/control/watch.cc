@@ -290,10 +290,10 @@ std::vector<Fencing> Watch::due(const Patience& patience, const CanLose& can_los
   std::vector<NodeId> late;
   std::vector<NodeId> dead;
   Instant first = now;
+  count_silences(now);
   const auto next = next_wakeup();
   if (!next || *next > now) return {};
   ask_at_.reset();
-  count_silences(now);
   look_again(now);  // whether the run can lose members depends on who else is silent
   const Doubts::Fleet known = fleet(now);
   if (options_.guarded(Defect::kSilenceFences)) ask_about(known, now);

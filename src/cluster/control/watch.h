@@ -116,9 +116,8 @@ class Watch {
   [[nodiscard]] static bool is_heard(const LedMember& member, Instant now);
   // Since when no member elsewhere is heard, though there are some; nothing: one is, or there is none.
   [[nodiscard]] std::optional<Instant> alone_since(Instant now) const;
-  // Since when it has not heard most of the members elsewhere that serve; nothing: it hears half of them at
-  // least. So few should not follow this process where another one may hear more.
-  [[nodiscard]] std::optional<Instant> misses_most_since(Instant now) const;
+  // The members elsewhere that serve.
+  [[nodiscard]] Hearing hears_elsewhere(Instant now) const;
   // Whether others hear a member that this process does not: steps go on, and a change would stop them.
   [[nodiscard]] bool misses_living(Instant now) const;
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
@@ -167,6 +166,8 @@ class Watch {
   Doubts doubts_;
   Accusations accusations_;
   SilentTimes silent_times_;
+  bool a_silence_ended_ = false;  // and is not written yet
+  Instant next_count_;
   std::set<std::pair<Instant, NodeId>> wakes_;
   const Instant began_;
   Instant last_came_;                      // a member that served before this lead

@@ -17,35 +17,32 @@ Duration Watch::patience_of(const LedMember& member, const Patience& all) const 
                                Incarnation(member.record.incarnation()));
 }
 
-// Silent members are looked at once a second, and then their rows are brought up to date.
+// One write for all, at most once a second: many may be back at once.
 void Watch::count_silences(Instant now) {
+  if (now < next_count_) return;
+  next_count_ = now + kLookAgain;
   bool changed = false;
   for (const auto& [node, member] : run_.members) {
     if (member.record.state() == membership::JOINING || now - member.last_sign < kLookAgain) continue;
     if (silent_times_.lasts(Incarnation(member.record.incarnation()), now - member.last_sign)) changed = true;
   }
-  if (changed) outbox_.put(put_silent(silent_times_.rows()));
+  if (changed || std::exchange(a_silence_ended_, false)) outbox_.put(put_silent(silent_times_.rows()));
 }
 
 void Watch::ends_silence(const LedMember& member) {
-  if (silent_times_.ends(Incarnation(member.record.incarnation())))
-    outbox_.put(put_silent(silent_times_.rows()));
+  if (silent_times_.ends(Incarnation(member.record.incarnation()))) a_silence_ended_ = true;
 }
 
-std::optional<Instant> Watch::misses_most_since(Instant now) const {
-  std::vector<Instant> since;
-  std::size_t heard = 0;
+Hearing Watch::hears_elsewhere(Instant now) const {
+  std::vector<Presence> members;
   for (const auto& [node, member] : run_.members) {
     if (!is_elsewhere(member) || member.record.state() == membership::JOINING) continue;
-    if (is_heard(member, now)) {
-      ++heard;
-    } else {
-      since.push_back(std::max(began_, member.last_sign));
-    }
+    const bool came = member.detector.has_value();
+    members.push_back({.heard = is_heard(member, now),
+                       .came = came,
+                       .since = came ? member.last_sign : here_until(member)});
   }
-  if (since.size() <= heard) return std::nullopt;
-  std::ranges::sort(since);
-  return since[(since.size() + heard) / 2];
+  return hearing_of(members, began_, now);
 }
 
 std::optional<Instant> Watch::spares(LedMember& member, const Doubts::Fleet& fleet, const Patience& all,
@@ -61,7 +58,9 @@ std::optional<Instant> Watch::spares(LedMember& member, const Doubts::Fleet& fle
     member.spared = LedMember::Spared::kWithOthers;
     return std::min(*until, given_up);
   }
-  const auto until = doubts_.spares(node, fleet, patience, now);
+  const Duration abandoned =
+      silent_times_.left_of(Doubts::kAbandoned, Incarnation(member.record.incarnation()));
+  const auto until = doubts_.spares(node, fleet, patience, now, abandoned);
   if (!until) return std::nullopt;
   const bool alone = !together_ && doubts_.heard_by_others(node, fleet);
   spare(member, alone ? LedMember::Spared::kAlone : LedMember::Spared::kWithOthers);

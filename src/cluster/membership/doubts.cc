@@ -60,7 +60,8 @@ Doubts::Survivor Doubts::survivor(NodeId node, const Fleet& fleet) {
   return best;
 }
 
-std::optional<Instant> Doubts::spares(NodeId node, const Fleet& fleet, Duration patience, Instant now) const {
+std::optional<Instant> Doubts::spares(NodeId node, const Fleet& fleet, Duration patience, Instant now,
+                                      Duration abandoned) const {
   const Peer& silent = fleet.at(node);
   const Instant given_up = silent.last_sign + patience;
   if (given_up <= now) return std::nullopt;
@@ -81,7 +82,7 @@ std::optional<Instant> Doubts::spares(NodeId node, const Fleet& fleet, Duration 
       // A joining member's lie costs the others time, and only where all that hold something are gone.
       const Witnesses joining_too = witnesses(node, fleet, Whose::kAll);
       if (joining_too.hear > joining_too.quiet) return given_up;
-      return waits_until(std::min(given_up, silent.last_sign + kAbandoned));
+      return waits_until(std::min(given_up, silent.last_sign + abandoned));
     }
     case Survivor::kHolds: break;
   }
@@ -126,6 +127,20 @@ std::optional<Instant> Doubts::spares_together(NodeId node, const Fleet& fleet, 
   if (back == last_returns_.end() || back->second < fleet.at(node).last_sign) return given_up;
   const Instant until = back->second + kComeBack;
   return until > now ? std::optional(until) : std::nullopt;
+}
+
+Hearing hearing_of(const std::vector<Presence>& members, Instant began, Instant now) {
+  const auto heard = static_cast<std::size_t>(std::ranges::count_if(members, &Presence::heard));
+  Hearing hearing{.heard = heard, .all = members.size()};
+  std::vector<Instant> since;
+  for (const Presence& one : members) {
+    if (one.heard || (!one.came && heard > 0 && one.since > now)) continue;
+    since.push_back(one.came || heard > 0 ? one.since : began);
+  }
+  if (2 * since.size() <= members.size()) return hearing;
+  std::ranges::sort(since);
+  hearing.misses_most_since = since[members.size() / 2];
+  return hearing;
 }
 
 }  // namespace gossamer::cluster

@@ -24,11 +24,27 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "base/ids.h"
 #include "base/time.h"
 
 namespace gossamer::cluster {
+
+// What a process hears of one member elsewhere that serves.
+struct Presence {
+  bool heard = false;
+  bool came = false;  // in this lead
+  Instant since;      // not heard: since then; or, if it never came, until then it has time to come
+};
+struct Hearing {
+  std::size_t heard = 0;
+  std::size_t all = 0;
+  std::optional<Instant> misses_most_since = {};  // nothing: half of the members are not missed, at least
+};
+// Members that have not come are not missed while they have time to come. If none has come, all are missed
+// since the lead began.
+[[nodiscard]] Hearing hearing_of(const std::vector<Presence>& members, Instant began, Instant now);
 
 class Doubts {
  public:
@@ -71,9 +87,10 @@ class Doubts {
   void gone(NodeId node);
 
   // Until when the silent node is spared, unless something else happens; nothing: it is to be fenced. After a
-  // silence of `patience` it is. Requires that the fleet has it.
-  [[nodiscard]] std::optional<Instant> spares(NodeId node, const Fleet& fleet, Duration patience,
-                                              Instant now) const;
+  // silence of `patience` it is; after one of `abandoned`, where all that hold something are silent. Requires
+  // that the fleet has it.
+  [[nodiscard]] std::optional<Instant> spares(NodeId node, const Fleet& fleet, Duration patience, Instant now,
+                                              Duration abandoned = kAbandoned) const;
 
  private:
   enum class Survivor { kNone, kJoins, kIdle, kHolds };

@@ -249,5 +249,37 @@ TEST_F(DoubtsTest, WhoJoinsIsNoWitness) {
   EXPECT_FALSE(doubts_.heard_by_others(NodeId(2), fleet));
 }
 
+// Claim: where all that hold something are silent, the time of an earlier lead counts.
+TEST_F(DoubtsTest, AbandonedOverLeads) {
+  Doubts::Fleet fleet = fleet_of(2, 2);
+  fleet[NodeId(100)] = {.elsewhere = true, .serves = false, .holds = false, .heard = true, .last_sign = {}};
+  EXPECT_EQ(doubts_.spares(NodeId(2), fleet, kPatience, at(1), from_seconds(70)), at(70));
+  EXPECT_FALSE(doubts_.spares(NodeId(2), fleet, kPatience, at(70), from_seconds(70)));
+}
+
+// Claim: most are missed if more than half are. They are since the one fell silent with which they were most,
+// or had come too late.
+TEST(HearingOf, CountsFromTheOneThatMakesThemMost) {
+  const auto heard = Presence{.heard = true, .came = true, .since = at(9)};
+  const auto silent = [](double since) { return Presence{.came = true, .since = at(since)}; };
+  const auto comes = [](double until) { return Presence{.since = at(until)}; };
+  const auto since = [](const std::vector<Presence>& members) {
+    return hearing_of(members, at(1), at(20)).misses_most_since;
+  };
+  EXPECT_EQ(since({}), std::nullopt);
+  EXPECT_EQ(since({heard}), std::nullopt);
+  EXPECT_EQ(since({heard, silent(3)}), std::nullopt) << "half";
+  EXPECT_EQ(since({silent(3), heard, silent(5)}), at(5));
+  EXPECT_EQ(since({silent(7), silent(3), heard, silent(5)}), at(7));
+  EXPECT_EQ(since({silent(3)}), at(3));
+  EXPECT_EQ(since({heard, comes(21), comes(22)}), std::nullopt) << "they may come";
+  EXPECT_EQ(since({heard, comes(11), silent(8)}), at(11));
+  EXPECT_EQ(since({heard, comes(11), comes(21)}), std::nullopt);
+  EXPECT_EQ(since({comes(11), comes(21)}), at(1)) << "none has come";
+  const Hearing hearing = hearing_of({heard, comes(21), silent(3)}, at(1), at(20));
+  EXPECT_EQ(hearing.heard, 1U);
+  EXPECT_EQ(hearing.all, 3U);
+}
+
 }  // namespace
 }  // namespace gossamer::cluster

@@ -2,19 +2,21 @@
 #include "cluster/membership/rest_clock.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace gossamer::cluster {
 
 void RestClock::begin(const std::set<NodeId>& owing) {
   for (auto& [node, member] : members_) {
-    if (asked_ && owing.contains(node)) {
-      member.limits = member.limits.value_or(*asked_);
+    if (open_ && owing.contains(node)) {
+      if (!member.limits) member.limits = asked_;
       member.knows = false;
     } else {
       member = {.since = {}, .work_ms = member.work_ms};
     }
   }
   end();
+  open_ = true;
 }
 
 void RestClock::left(Instant now) {
@@ -23,6 +25,7 @@ void RestClock::left(Instant now) {
 }
 
 void RestClock::end() {
+  open_ = false;
   asked_.reset();
   look_.reset();
   for (auto& [node, member] : members_) member.late = false;
@@ -68,6 +71,19 @@ Instant RestClock::late_from(NodeId node, const Member& member) const {
   return std::min(limit, std::max(member.since, *asked_) + time_);
 }
 
+// Whether the member is silent may have changed. A short silence says nothing: a line of this process may
+// stutter.
+void RestClock::turn(Member& member, bool silent, Instant now) const {
+  if (silent == member.silent_since.has_value()) return;
+  member.since = now;
+  if (silent) {
+    member.silent_since = now;
+    return;
+  }
+  const Duration lasted = now - *std::exchange(member.silent_since, std::nullopt);
+  if (lasted >= time_ && ++member.turns <= kMostTurns) member.limits = now;
+}
+
 RestClock::Late RestClock::late(const std::set<NodeId>& awaited, const Hearing& hearing, Instant now) {
   Late late;
   if (!look_ || *look_ > now) return late;
@@ -75,11 +91,7 @@ RestClock::Late RestClock::late(const std::set<NodeId>& awaited, const Hearing& 
   for (const NodeId node : awaited) {
     Member& member = members_[node];
     const bool silent = !hearing.hears(node);
-    if (silent != member.silent) {
-      member.since = now;
-      if (++member.turns <= kMostTurns) member.limits = now;
-    }
-    member.silent = silent;
+    turn(member, silent, now);
     if (late_from(node, member) > now) continue;
     if (silent && hearing.missed_alone && !hearing.missed_alone(node)) continue;
     late.nodes.insert(node);

@@ -11,8 +11,8 @@
 //
 // A member could stretch its time for ever by such words. So it is late kMostTimes times the time after the
 // request, if it has not worked. `patience` after the request it is given up, whatever it says. Both limits
-// begin anew with a silence and its end, once for a request: a member could else be silent now and then.
-// A request in the place of another, because a member has died, begins no limit of those that still owe rest.
+// begin anew when a silence ends that took longer than the time, kMostTurns times. A request in the place of
+// another, because a member has died, begins no limit of those that still owe rest.
 // In a run of long steps an engine that works has the time of kMostSteps of them. A node that was late when
 // it lost its life has half of these in its next life, and so on, down to the time. So it cannot hold the
 // others for long again and again.
@@ -36,7 +36,7 @@ class RestClock {
   static constexpr int kMostTimes = 4;
   static constexpr double kMostSteps = 3;
   static constexpr Duration kLongest{3'600'000'000'000};  // of the time of these steps
-  static constexpr int kMostTurns = 2;                    // of a member: silent, and heard again
+  static constexpr int kMostTurns = 3;                    // long silences of a member that give it time
   static constexpr Duration kLookAgain{1'000'000'000};
 
   // `time`: how long an engine without a sign of life may take.
@@ -79,13 +79,14 @@ class RestClock {
   struct Member {
     Instant since;                       // its time counts from here
     std::optional<Instant> limits = {};  // so do its limits; nothing: from when the request left
-    bool silent = false;
-    int turns = 0;
+    std::optional<Instant> silent_since = {};
+    int turns = 0;  // long silences that have ended
     bool knows = false;
     bool worked = false;
     bool late = false;
     std::uint64_t work_ms = 0;
   };
+  void turn(Member& member, bool silent, Instant now) const;
   // The most time of a member, whatever it says.
   [[nodiscard]] Duration most_of(const Member& member) const;
   [[nodiscard]] Instant late_from(NodeId node, const Member& member) const;
@@ -95,7 +96,8 @@ class RestClock {
   const Duration time_;
   const Duration patience_;
   Duration steps_;
-  std::optional<Instant> asked_;
+  bool open_ = false;             // members are to come to rest
+  std::optional<Instant> asked_;  // since then they can know
   std::optional<Instant> look_;
   std::map<NodeId, Member> members_;
   std::map<NodeId, unsigned> late_lives_;  // lives that ended late

@@ -32,6 +32,7 @@ class RestClockTest : public testing::Test {
   }
 
   RestClock clock_{from_seconds(30), from_seconds(600)};
+  std::uint64_t work_ms_ = 0;
 };
 
 // Claim: the time counts from when the request left, not from when it was decided: the store may be away.
@@ -105,16 +106,31 @@ TEST_F(RestClockTest, ASilenceFromBeforeCostsNoTime) {
   EXPECT_EQ(late({kResting}, 31, kResting), std::set{kResting});
 }
 
-// Claim: a member that is silent for a second each minute, and works, is given up when one silence and the
-// patience are over: only the first silence begins its limits anew.
+// Claim: a member that is silent for a second each minute, and works, is given up when the patience is over.
+// So is one whose silences are longer than its time, after the third of them.
 TEST_F(RestClockTest, SilencesNowAndThenGiveNoTimeForEver) {
+  const auto given_up_at = [this](int silent_s, int of_s) {
+    clock_.end();
+    ask(0);
+    for (int s = 1; s < 5000; ++s) {
+      clock_.beat(kResting, true, ++work_ms_, rest_at(s));
+      if (look({kResting}, s, s % of_s < silent_s ? kResting : NodeId(0)).given_up.contains(kResting))
+        return s;
+    }
+    return 5000;
+  };
+  EXPECT_EQ(given_up_at(1, 60), 601) << "at 600 it is silent";
+  EXPECT_EQ(given_up_at(31, 60), 120 + 31 + 600);
+}
+
+// Claim: short silences cost a member none of the time that a long one gives it.
+TEST_F(RestClockTest, ALineThatStuttersCostsNoTime) {
   ask(0);
-  int given_up = 0;
-  for (int s = 1; s < 5000 && given_up == 0; ++s) {
-    clock_.beat(kResting, true, static_cast<std::uint64_t>(s), rest_at(s));
-    if (look({kResting}, s, s % 60 == 50 ? kResting : NodeId(0)).given_up.contains(kResting)) given_up = s;
-  }
-  EXPECT_EQ(given_up, 51 + 600);
+  for (int s = 1; s <= 5; ++s) (void)look({kResting}, s, s % 2 == 0 ? kResting : NodeId(0));
+  clock_.beat(kResting, true, 1, rest_at(5));
+  for (int s = 6; s <= 185; ++s) (void)look({kResting}, s, kResting);
+  for (int s = 186; s < 216; ++s) EXPECT_EQ(late({kResting}, s), kNobody) << s;
+  EXPECT_EQ(late({kResting}, 216), std::set{kResting});
 }
 
 // Claim: another request in the place of one, because another member has died, begins no limit anew of a
@@ -139,6 +155,10 @@ TEST_F(RestClockTest, ARequestInTheirPlaceBeginsNoLimitAnew) {
   clock_.begin({kResting});
   clock_.left(rest_at(700));
   EXPECT_EQ(late({kResting}, 701), std::set{kResting}) << "all of its time was over";
+  clock_.begin({kResting});
+  clock_.begin({kResting});
+  clock_.left(rest_at(800));
+  EXPECT_EQ(late({kResting}, 801), std::set{kResting}) << "two deaths before the request had left";
   clock_.end();
   clock_.begin({kResting});
   clock_.left(rest_at(1000));

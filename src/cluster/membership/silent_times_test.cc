@@ -33,7 +33,6 @@ TEST(SilentTimes, AddUpOverLeads) {
     SilentTimes times(rows);
     const Duration left = times.left_of(kAllPatience, kSilentOne);
     EXPECT_EQ(left, from_seconds(std::max(600.0 - 40 * leads, 60.0))) << leads;
-    if (left <= from_seconds(45)) break;
     for (int s = 1; s <= 45; ++s) (void)times.lasts(kSilentOne, from_seconds(s));
     rows = times.rows();
     waited += 45;
