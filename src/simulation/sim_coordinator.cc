@@ -69,8 +69,7 @@ void SimCoordinator::judge_stay() {
   if (!has_standby_) return;
   const auto elsewhere = [this](const auto& one) { return one.second.machine() != machine(); };
   if (std::ranges::none_of(lead->view().members(), elsewhere)) return;
-  if (const auto what = lead_watch_.stays(now(), lead->phase() == Phase::kFreezing))
-    run_.invariants.broke(*what);
+  if (const auto what = lead_watch_.stays(now(), lead->awaits_rest(now()))) run_.invariants.broke(*what);
 }
 
 void SimCoordinator::go_on() {

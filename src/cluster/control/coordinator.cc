@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -123,10 +124,13 @@ void Coordinator::stop(const std::string& reason, Instant now, std::function<voi
 }
 
 bool Coordinator::all_heard(Instant now) const {
-  return std::ranges::all_of(run_.view.members(), [&](const auto& one) {
-    const auto member = run_.members.find(one.first);
-    return member != run_.members.end() && Watch::is_heard(member->second, now);
-  });
+  return std::ranges::all_of(run_.view.members(),
+                             [&](const auto& one) { return run_.hears(one.first, now); });
+}
+
+bool Coordinator::awaits_rest(Instant now) const {
+  const auto hears = [&](NodeId node) { return run_.hears(node, now); };
+  return phase() == Phase::kFreezing && std::ranges::any_of(changes_.awaited(), hears);
 }
 
 std::string Coordinator::shortage(Instant now) const {
@@ -325,7 +329,7 @@ void Coordinator::let_serve(Instant now) {
   for (const auto& [node, member] : run_.members) {
     if (member.record.state() == membership::JOINING && !member.wants_to_serve) joining.insert(node);
   }
-  const auto hears = [&](NodeId node) { return Watch::is_heard(run_.members.at(node), now); };
+  const auto hears = [&](NodeId node) { return run_.hears(node, now); };
   const std::vector<NodeId> nodes = arrivals_.take(joining, hears, now);
   if (nodes.empty()) return;
   if (nodes.size() > 1) reach(ControlProbe::kArrivedTogether);
@@ -454,16 +458,15 @@ void Coordinator::tick(Instant now) {
   look_at_departures(now);
   changes_.tick([&] { return all_heard(now); }, now);
   const RestClock::Hearing hearing{
-      .hears = [&](NodeId node) { return Watch::is_heard(run_.members.at(node), now); },
+      .hears = [&](NodeId node) { return run_.hears(node, now); },
       .missed_alone = [&](NodeId node) { return watch_.misses_alone(node, now); }};
   const std::set<NodeId> restless = changes_.take_restless(hearing, now);
   fence_all({restless.begin(), restless.end()}, kRestless, now);
   fence_reported(now);
   if (last_word_ && *last_word_ <= now) last_word_.reset();
   if (changes_.take_stop_end(now) || joining_ones_stay(now)) {
-    std::vector<NodeId> all;
-    for (const auto& [node, member] : run_.members) all.push_back(node);
-    fence_all(all, "it did not leave in time", now);
+    const auto all = run_.members | std::views::keys;
+    fence_all({all.begin(), all.end()}, "it did not leave in time", now);
   }
 }
 

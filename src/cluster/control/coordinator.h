@@ -107,8 +107,7 @@ class Coordinator {
   void once_durable(std::function<void()> use) { outbox_.then(std::move(use)); }
 
   void on(const net::LinkEvent& event, Instant now);
-  // The member broke a rule of a protocol towards this node: it is fenced. A later life of its node is left
-  // alone.
+  // The member broke a rule towards this node: it is fenced. Later lives of its node are left alone.
   void blame(net::PeerId peer, const Error& error, Instant now);
   void tick(Instant now);
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
@@ -122,14 +121,15 @@ class Coordinator {
   [[nodiscard]] std::vector<RunEvent> take_events() { return outbox_.take_events(); }
 
   [[nodiscard]] Phase phase() const { return changes_.phase(); }
-  // What it waits for, for people: in kShort what is missing, and before the end of the run which members are
-  // not heard.
+  // What it waits for, for people: what is missing, and near the end which members are not heard.
   [[nodiscard]] std::string shortage(Instant now) const;
   // Whether the run is told to end. Members may not know yet.
   [[nodiscard]] bool ending() const { return changes_.ending(); }
   // Everybody has left, and members fenced meanwhile have had time to ask.
   [[nodiscard]] bool stopped() const;
   [[nodiscard]] Hearing hears_elsewhere(Instant now) const { return watch_.hears_elsewhere(now); }
+  // Whether members that are heard come to rest.
+  [[nodiscard]] bool awaits_rest(Instant now) const;
   // An error that the workload found in this lead, and stopped the run for.
   [[nodiscard]] const std::optional<Error>& failure() const { return changes_.failure(); }
   [[nodiscard]] const View& view() const { return run_.view; }

@@ -126,7 +126,7 @@ void CoordinatorProcess::resign_if_alone(Instant now) {
   if (2 * hearing.heard >= hearing.all) alone_for_ = kAloneFor;
   if (!hearing.misses_most_since || now - *hearing.misses_most_since < alone_for_) return;
   // Those that are heard come to rest first. Then it is known whether they need the others.
-  if (hearing.heard > 0 && coordinator_->phase() == CoordinatorPhase::kFreezing) return;
+  if (coordinator_->awaits_rest(now)) return;
   reach(ControlProbe::kResigned);
   // Members that are gone for good are fenced after the patience, and then it need not resign.
   alone_for_.ns = std::min(2 * alone_for_.ns, options_.coordinator.patience.ns + kAloneFor.ns);

@@ -137,6 +137,13 @@ struct LedMember {
   bool wants_to_drain = false;
   IdleTrial trial;
   BelievedLosses losses;
+
+  // It has come, and is not suspected.
+  [[nodiscard]] bool is_heard(Instant now) const {
+    if (!here || !detector) return false;
+    FailureDetector judged = *detector;  // a copy: a verdict may be for good
+    return judged.verdict(now) == Verdict::kAlive;
+  }
 };
 
 struct LedRun {
@@ -148,6 +155,11 @@ struct LedRun {
   View view;                  // of the last epoch begun
   membership::Installed installed;
   HoldingMap holdings;
+
+  [[nodiscard]] bool hears(NodeId node, Instant now) const {
+    const auto member = members.find(node);
+    return member != members.end() && member->second.is_heard(now);
+  }
 };
 
 // Members that are to be fenced together, and why.

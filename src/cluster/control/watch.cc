@@ -72,7 +72,7 @@ void Watch::forget(const LedMember& member, Instant now) {
 
 void Watch::heard(LedMember& member, Instant now) {
   // It may take over from others, or be a witness.
-  if (!is_heard(member, now)) {
+  if (!member.is_heard(now)) {
     wake_spared(now);
     ask_at_ = now;
   }
@@ -122,13 +122,6 @@ void Watch::says(NodeId by, const Word& word, Instant now) {
   if (doubts_.says(by, word.hears, word.quiet)) wake_spared(now);
 }
 
-// Only words about members that are heard can be weighed.
-bool Watch::is_heard(const LedMember& member, Instant now) {
-  if (!member.here || !member.detector) return false;
-  FailureDetector judged = *member.detector;
-  return judged.verdict(now) == Verdict::kAlive;
-}
-
 Doubts::Fleet Watch::fleet(Instant now) const {
   Doubts::Fleet fleet;
   std::set<NodeId> holders;
@@ -139,7 +132,7 @@ Doubts::Fleet Watch::fleet(Instant now) const {
     fleet[node] = {.elsewhere = is_elsewhere(member),
                    .serves = !joins,
                    .holds = holders.empty() || holders.contains(node),
-                   .heard = is_heard(member, now),
+                   .heard = member.is_heard(now),
                    .last_sign = member.last_sign,
                    .silence = silence_of(member)};
   }
@@ -150,7 +143,7 @@ std::optional<Instant> Watch::alone_since(Instant now) const {
   std::optional<Instant> since;
   for (const auto& [node, member] : run_.members) {
     if (!is_elsewhere(member)) continue;
-    if (is_heard(member, now)) return std::nullopt;
+    if (member.is_heard(now)) return std::nullopt;
     if (member.record.state() == membership::JOINING) continue;
     since = std::max(since.value_or(began_), member.last_sign);
   }
@@ -198,9 +191,8 @@ bool Watch::stands_still(bool works, const std::function<bool()>& all_heard, Ins
 std::vector<NodeId> Watch::unreachable(Instant now) {
   std::map<NodeId, Incarnation> heard;
   for (const auto& [node, record] : run_.view.members()) {  // a joining member does not judge
-    const auto member = run_.members.find(node);
-    if (member != run_.members.end() && is_heard(member->second, now) && !run_.departures.contains(node))
-      heard[node] = Incarnation(member->second.record.incarnation());
+    if (run_.hears(node, now) && !run_.departures.contains(node))
+      heard[node] = Incarnation(run_.members.at(node).record.incarnation());
   }
   std::vector<NodeId> losers;
   const Duration ripe = from_seconds(std::min(3 * step_seconds(run_, now), kLongestStep.seconds()));
@@ -222,10 +214,7 @@ void Watch::loses(NodeId by, NodeId of, std::uint64_t times, Epoch epoch, Instan
 }
 
 bool Watch::quarrel_is_ripe(Instant now) const {
-  return disputes_.quarrel_is_ripe([&](NodeId node) {
-    const auto member = run_.members.find(node);
-    return member != run_.members.end() && is_heard(member->second, now);
-  });
+  return disputes_.quarrel_is_ripe([&](NodeId node) { return run_.hears(node, now); });
 }
 
 std::optional<Accusations::Verdict> Watch::guilty() const {

@@ -112,8 +112,6 @@ class Watch {
   void look_again(Instant now);
   // Whether the member is silent and alone, and others hear it: only the path to this process is broken.
   [[nodiscard]] bool misses_alone(NodeId node, Instant now) const;
-  // The member has come, and is not suspected.
-  [[nodiscard]] static bool is_heard(const LedMember& member, Instant now);
   // Since when no member elsewhere is heard, though there are some; nothing: one is, or there is none.
   [[nodiscard]] std::optional<Instant> alone_since(Instant now) const;
   // The members elsewhere that serve.

@@ -38,9 +38,8 @@ Hearing Watch::hears_elsewhere(Instant now) const {
   for (const auto& [node, member] : run_.members) {
     if (!is_elsewhere(member) || member.record.state() == membership::JOINING) continue;
     const bool came = member.detector.has_value();
-    members.push_back({.heard = is_heard(member, now),
-                       .came = came,
-                       .since = came ? member.last_sign : here_until(member)});
+    members.push_back(
+        {.heard = member.is_heard(now), .came = came, .since = came ? member.last_sign : here_until(member)});
   }
   return hearing_of(members, began_, now);
 }
@@ -164,7 +163,7 @@ std::string Watch::waits_for(Wait wait, Instant now) const {
   const bool ends = wait == Wait::kForTheEnd;
   std::vector<std::uint64_t> nodes;
   for (const auto& [node, member] : run_.members) {
-    const bool waits = ends ? !is_heard(member, now) : member.spared == LedMember::Spared::kWithOthers;
+    const bool waits = ends ? !member.is_heard(now) : member.spared == LedMember::Spared::kWithOthers;
     if (waits && member.record.state() != membership::JOINING) nodes.push_back(node.value);
   }
   if (nodes.empty()) return {};
