@@ -13,6 +13,10 @@
 namespace gossamer::tensors {
 namespace {
 
+constexpr std::size_t kMaxModelJsonBytes = std::size_t{64} << 20;
+
+std::string model_json_path(const std::string& directory) { return directory + "/model.json"; }
+
 std::string without_trailing_slash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
@@ -160,6 +164,24 @@ Result<std::string> find_directory(host::Disk& disk, const std::string& director
   const auto old = disk.exists(found + ".old");
   if (!old.ok()) return old.error();
   return *old ? found + ".old" : found;
+}
+
+Result<void> save_model_directory(host::Disk& disk, const std::string& directory, ModelTensors tensors,
+                                  FunctionRef<std::string(const WrittenShards& files)> header) {
+  return replace_directory(disk, directory, [&](const std::string& fresh) -> Result<void> {
+    const auto written = write_shards(disk, fresh, std::move(tensors.tensors), tensors.max_shard_bytes);
+    if (!written.ok()) return written.error();
+    return host::replace_file(disk, model_json_path(fresh), header(*written));
+  });
+}
+
+Result<ModelJsonText> read_model_text(host::Disk& disk, const std::string& directory) {
+  auto found = find_directory(disk, directory);
+  if (!found.ok()) return found.error();
+  std::string path = model_json_path(*found);
+  auto text = host::read_text(disk, path, kMaxModelJsonBytes);
+  if (!text.ok()) return text.error();
+  return ModelJsonText{.directory = *std::move(found), .path = std::move(path), .text = *std::move(text)};
 }
 
 }  // namespace gossamer::tensors

@@ -61,4 +61,24 @@ struct WrittenShards {
 // The path at which `directory` is found: after a crash NAME.old may be the model NAME.
 [[nodiscard]] Result<std::string> find_directory(host::Disk& disk, const std::string& directory);
 
+struct ModelTensors {
+  std::vector<TensorSource> tensors;
+  // A shard is closed before it would pass this size. A larger tensor has a shard of its own.
+  std::uint64_t max_shard_bytes = kMaxShardBytes;
+};
+// Puts a whole model in the place of `directory`: its shards, and model.json with the text that `header`
+// gives.
+[[nodiscard]] Result<void> save_model_directory(host::Disk& disk, const std::string& directory,
+                                                ModelTensors tensors,
+                                                FunctionRef<std::string(const WrittenShards& files)> header);
+
+// model.json of a directory, as it is found.
+struct ModelJsonText {
+  std::string directory;
+  std::string path;
+  std::string text;
+};
+// kBadData for more than 64 MiB.
+[[nodiscard]] Result<ModelJsonText> read_model_text(host::Disk& disk, const std::string& directory);
+
 }  // namespace gossamer::tensors

@@ -71,7 +71,8 @@ TEST(ReplaceDirectory, AnErrorLeavesTheEarlierOne) {
   EXPECT_FALSE(*disk.exists("runs/model.tmp"));
 }
 
-struct ShardsTest : testing::Test {
+class ShardsTest : public testing::Test {
+ protected:
   ShardsTest() { EXPECT_TRUE(disk_.make_directories("m").ok()); }
 
   Result<WrittenShards> write(std::uint64_t most) {
@@ -126,6 +127,29 @@ TEST_F(ShardsTest, RefusesOthers) {
   }
   ASSERT_TRUE(host::replace_file(disk_, path, right).ok());
   EXPECT_TRUE(map_shard(disk_, "m", shard).ok());
+}
+
+// Claim: a whole model is written with the text that is made of its files, and its model.json is found again,
+// also under the name that a crash leaves.
+TEST_F(ShardsTest, AWholeModelIsFound) {
+  const auto save = [&](const std::string& directory) {
+    return save_model_directory(
+        disk_, directory, {.tensors = {vector_tensor<float>("a", DType::kF32, values_)}},
+        [](const WrittenShards& files) { return files.weight_map.at("a") + " in " + files.shards[0].file; });
+  };
+  ASSERT_TRUE(save("whole").ok());
+  const std::string file = shard_name(0, 1);
+  auto found = read_model_text(disk_, "whole");
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->text, file + " in " + file);
+  EXPECT_EQ(found->directory, "whole");
+  EXPECT_EQ(found->path, "whole/model.json");
+  ASSERT_TRUE(disk_.rename("whole", "whole.old").ok());
+  found = read_model_text(disk_, "whole");
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->path, "whole.old/model.json");
+  EXPECT_EQ(*disk_.file_size("whole.old/" + file), *disk_.file_size(found->directory + "/" + file));
+  EXPECT_FALSE(read_model_text(disk_, "nowhere").ok());
 }
 
 }  // namespace

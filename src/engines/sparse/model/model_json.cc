@@ -6,132 +6,27 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <utility>
 
 #include "json/read_json.h"
+#include "tensors/model_fields.h"
 
 namespace gossamer::sparse_engine {
 namespace {
 
 using Json = nlohmann::json;
+using tensors::bad_field;
+using tensors::ModelFields;
 
+constexpr std::string_view kEngine = "sparse";
 constexpr std::uint64_t kMaxIndex = std::numeric_limits<std::uint32_t>::max();
-constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 62;
 constexpr std::uint64_t kMaxHidden = 65536;
 constexpr std::size_t kMaxDense = 64;
 constexpr std::uint64_t kMaxSubword = 16;
 constexpr std::array<std::string_view, 3> kActivations = {"relu", "identity", "tanh"};
 constexpr std::array<std::string_view, 3> kCountScales = {"linear", "log", "double-log"};
-
-Error bad_field(const std::string& path, const std::string& field, std::string got, std::string expected) {
-  return {.kind = ErrorKind::kBadData,
-          .where = path,
-          .what = fmt::format("cannot use field {} of the model", field),
-          .got = std::move(got),
-          .expected = std::move(expected),
-          .fix = "restore the model directory from its origin or train again"};
-}
-
-Error no_header(const std::string& path, std::string_view text) {
-  const std::string why = why_no_json(text);
-  return {.kind = ErrorKind::kBadData,
-          .where = path,
-          .what = "the file describes no model",
-          .got = why.empty() ? "JSON that is no object" : why,
-          .expected = "a JSON object with the fields of docs/protocols/model.md",
-          .fix = "restore the model directory from its origin or train again"};
-}
-
-// Reads typed fields of an object and remembers the first that is missing or wrong. Later reads then give
-// their least value.
-class Fields {
- public:
-  Fields(const std::string& path, const Json& object, std::string prefix = "")
-      : path_(path), object_(object), prefix_(std::move(prefix)) {
-    if (!object.is_object()) fail("", "no JSON object", "an object");
-  }
-
-  struct Bounds {
-    std::uint64_t least = 0;
-    std::uint64_t most = kMaxCount;
-  };
-  std::uint64_t count(const char* key, Bounds bounds) {
-    const Json value = get(key);
-    if (!value.is_number_unsigned() || value.get<std::uint64_t>() < bounds.least ||
-        value.get<std::uint64_t>() > bounds.most) {
-      fail(key, describe(value), fmt::format("an integer {}..{}", bounds.least, bounds.most));
-      return bounds.least;
-    }
-    return value.get<std::uint64_t>();
-  }
-  float number(const char* key) {
-    const Json value = get(key);
-    if (!value.is_number() || !(std::abs(value.get<double>()) <= 1e30)) {
-      fail(key, describe(value), "a finite number");
-      return 0;
-    }
-    return value.get<float>();
-  }
-  bool flag(const char* key) {
-    const Json value = get(key);
-    if (!value.is_boolean()) fail(key, describe(value), "true or false");
-    return value.is_boolean() && value.get<bool>();
-  }
-  // 0 or false if absent, as in files older than the field.
-  float number_if_present(const char* key) { return get(key).is_null() ? 0 : number(key); }
-  bool flag_if_present(const char* key) { return !get(key).is_null() && flag(key); }
-  std::string text(const char* key) {
-    const Json value = get(key);
-    if (!value.is_string()) {
-      fail(key, describe(value), "a string");
-      return {};
-    }
-    return value.get<std::string>();
-  }
-  std::uint64_t hash(const char* key) {
-    const std::string digits = text(key);
-    std::uint64_t value = 0;
-    const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-    if (digits.size() != 16 || status != std::errc() || end != digits.data() + digits.size()) {
-      fail(key, digits, "16 hex digits");
-    }
-    return value;
-  }
-  // The position of one of the words.
-  std::size_t choice(const char* key, std::span<const std::string_view> words) {
-    const std::string word = text(key);
-    const auto known = std::find(words.begin(), words.end(), word);
-    if (known != words.end()) return static_cast<std::size_t>(known - words.begin());
-    fail(key, word, fmt::format("{}", fmt::join(words, ", ")));
-    return 0;
-  }
-  // An object, a list or null.
-  Json any(const char* key) { return get(key); }
-
-  void fail(const std::string& key, std::string got, std::string expected) {
-    if (!error_) error_ = bad_field(path_, prefix_ + key, std::move(got), std::move(expected));
-  }
-  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
-
- private:
-  [[nodiscard]] Json get(const char* key) const {
-    const auto found = object_.is_object() ? object_.find(key) : object_.end();
-    return found == object_.end() ? Json() : *found;
-  }
-  static std::string describe(const Json& value) {
-    if (value.is_null()) return "nothing";
-    if (value.is_structured()) return value.type_name();
-    return value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 100);
-  }
-
-  const std::string& path_;
-  const Json& object_;
-  std::string prefix_;
-  std::optional<Error> error_;
-};
 
 struct FusionNumber {
   const char* name;
@@ -190,7 +85,7 @@ Json featurizer_json(const FeaturizerHeader& header) {
 }
 
 Result<FeaturizerHeader> parse_featurizer(const std::string& path, const Json& json, std::uint64_t features) {
-  Fields fields(path, json, "featurizer.");
+  ModelFields fields(path, json, "featurizer.");
   FeaturizerHeader header;
   const auto count = [&fields](const char* key, std::uint64_t least, std::uint64_t most) {
     return static_cast<std::uint32_t>(fields.count(key, {least, most}));
@@ -202,7 +97,7 @@ Result<FeaturizerHeader> parse_featurizer(const std::string& path, const Json& j
   header.options.max_features = count("max_features", 0, kMaxIndex);
   header.options.stem_weight = fields.number("stem_weight");
   header.options.subword_weight = fields.number("subword_weight");
-  header.documents = fields.count("documents", {});
+  header.documents = fields.count("documents");
   header.features = fields.count("features", {0, features});
   if (fields.error()) return *fields.error();
   return header;
@@ -215,7 +110,7 @@ constexpr std::array<std::string_view, 2> kLineScales = {"length", "sum"};
 Result<std::optional<data::LineShape>> parse_line(const std::string& path, const Json& json,
                                                   const ModelHeader& header) {
   if (json.is_null()) return std::optional<data::LineShape>();
-  Fields fields(path, json, "line.");
+  ModelFields fields(path, json, "line.");
   data::LineShape shape;
   shape.last = static_cast<std::uint32_t>(fields.count("last", {1, kMaxIndex}));
   shape.decay = fields.number("decay");
@@ -238,21 +133,21 @@ Result<std::optional<data::LineShape>> parse_line(const std::string& path, const
 }
 
 Result<FusionOptions> parse_fusion(const std::string& path, const Json& json) {
-  Fields fields(path, json, "fusion.");
+  ModelFields fields(path, json, "fusion.");
   FusionOptions fusion;
   fusion.candidates = static_cast<std::uint32_t>(fields.count("candidates", {1, kMaxIndex}));
   fusion.neighbours = static_cast<std::uint32_t>(fields.count("neighbours", {1, kMaxIndex}));
   for (const auto& [name, member] : kFusionNumbers) fusion.*member = fields.number(name);
   const Json weights_json = fields.any("weights");
   if (fields.error()) return *fields.error();
-  Fields weights(path, weights_json, "fusion.weights.");
+  ModelFields weights(path, weights_json, "fusion.weights.");
   for (std::size_t term = 0; term < kFusionTerms; ++term) {
     fusion.weights.value[term] = weights.number(std::string(kFusionTermNames[term]).c_str());
   }
   if (weights.error()) return *weights.error();
   for (const auto& [name, member] : kCalibrations) {
     if (!json.contains(name)) continue;
-    Fields fields_of(path, json[name], fmt::format("fusion.{}.", name));
+    ModelFields fields_of(path, json[name], fmt::format("fusion.{}.", name));
     Calibration calibration;
     for (const auto& [number, value] : kCalibrationNumbers) calibration.*value = fields_of.number(number);
     if (calibration.log < 0) fields_of.fail("log", fmt::format("{}", calibration.log), "at least 0");
@@ -269,25 +164,8 @@ Result<FusionOptions> parse_fusion(const std::string& path, const Json& json) {
   return fusion;
 }
 
-Result<std::vector<tensors::ShardEntry>> parse_shards(const std::string& path, const Json& json) {
-  if (!json.is_array() || json.empty())
-    return bad_field(path, "shards", "no list", "a list of at least one shard");
-  std::vector<tensors::ShardEntry> shards;
-  for (std::size_t i = 0; i < json.size(); ++i) {
-    Fields fields(path, json[i], fmt::format("shards[{}].", i));
-    shards.push_back(
-        {.file = fields.text("file"), .bytes = fields.count("bytes", {}), .xxh3 = fields.hash("xxh3")});
-    // The name is prescribed, so that the file cannot choose a path.
-    if (const std::string expected = tensors::shard_name(i, json.size()); shards.back().file != expected) {
-      fields.fail("file", shards.back().file, expected);
-    }
-    if (fields.error()) return *fields.error();
-  }
-  return shards;
-}
-
 // The width of a hidden layer.
-std::uint64_t read_width(Fields& fields, const char* key, const Json& json) {
+std::uint64_t read_width(ModelFields& fields, const char* key, const Json& json) {
   const std::uint64_t width = json.is_number_unsigned() ? json.get<std::uint64_t>() : 0;
   if (width >= kernels::kLanes && width <= kMaxHidden && width % kernels::kLanes == 0) return width;
   fields.fail(key, json.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 100),
@@ -296,10 +174,8 @@ std::uint64_t read_width(Fields& fields, const char* key, const Json& json) {
 }
 
 // Reads the fields at the top that need no other field.
-void read_shape(Fields& fields, ModelHeader& header) {
-  const std::uint64_t format = fields.count("format", {kModelFormat, kDenseModelFormat});
-  if (const std::string engine = fields.text("engine"); engine != "sparse")
-    fields.fail("engine", engine, "sparse");
+void read_shape(ModelFields& fields, ModelHeader& header) {
+  const std::uint64_t format = fields.count("format");
   header.task = fields.text("task");
   header.features = fields.count("features", {1, kMaxIndex});
   header.labels = fields.count("labels", {1, kMaxIndex});
@@ -313,20 +189,20 @@ void read_shape(Fields& fields, ModelHeader& header) {
     }
   }
   header.activation = static_cast<kernels::Activation>(fields.choice("activation", kActivations));
-  header.training_rows = fields.count("training_rows", {});
+  header.training_rows = fields.count("training_rows");
   header.label_names = fields.flag("label_names");
   header.feature_names = fields.flag_if_present("feature_names");
 }
 
 Result<InstanceCounts> parse_instances(const std::string& path, const Json& json) {
-  Fields fields(path, json, "instances.");
+  ModelFields fields(path, json, "instances.");
   InstanceCounts counts{.rows = fields.count("rows", {0, kMaxIndex - 1}),
                         .feature_entries = fields.count("feature_entries", {0, kMaxIndex}),
                         .label_entries = fields.count("label_entries", {0, kMaxIndex}),
                         .weighting = {}};
   const Json weighting_json = fields.any("weighting");
   if (fields.error()) return *fields.error();
-  Fields weighting(path, weighting_json, "instances.weighting.");
+  ModelFields weighting(path, weighting_json, "instances.weighting.");
   counts.weighting = {.counts = static_cast<text::CountScale>(weighting.choice("counts", kCountScales)),
                       .idf_power = weighting.number("idf_power"),
                       .pivot = weighting.number("pivot"),
@@ -350,11 +226,6 @@ std::string_view name(kernels::Activation activation) {
 }
 
 std::string format_header(const ModelHeader& header) {
-  Json shards = Json::array();
-  for (const tensors::ShardEntry& shard : header.shards) {
-    shards.push_back(
-        {{"file", shard.file}, {"bytes", shard.bytes}, {"xxh3", fmt::format("{:016x}", shard.xxh3)}});
-  }
   Json instances;
   if (header.instances) {
     const text::NeighbourWeighting& weighting = header.instances->weighting;
@@ -374,8 +245,6 @@ std::string format_header(const ModelHeader& header) {
             {"scale", kLineScales[static_cast<std::size_t>(header.line->scale)]}};
   }
   Json json = {
-      {"format", header.dense.empty() ? kModelFormat : kDenseModelFormat},
-      {"engine", "sparse"},
       {"task", header.task},
       {"features", header.features},
       {"labels", header.labels},
@@ -389,32 +258,24 @@ std::string format_header(const ModelHeader& header) {
       {"line", line},
       {"instances", instances},
       {"fusion", fusion_json(header.fusion)},
-      {"shards", shards},
-      {"metadata", {{"total_size", header.total_size}}},
-      {"weight_map", header.weight_map},
   };
   if (!header.dense.empty()) json["dense"] = header.dense;
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return tensors::format_model_json(
+      {.engine = kEngine, .format = header.dense.empty() ? kModelFormat : kDenseModelFormat}, std::move(json),
+      {.shards = header.shards, .total_size = header.total_size, .weight_map = header.weight_map});
 }
 
 Result<ModelHeader> parse_header(const std::string& path, std::string_view text) {
-  const Json json = read_json<Json>(text);
-  if (!json.is_object()) return no_header(path, text);
-  Fields fields(path, json);
-  if (json.contains("format") && json["format"] != Json(kModelFormat) &&
-      json["format"] != Json(kDenseModelFormat)) {
-    return Error{.kind = ErrorKind::kRefused,
-                 .where = path,
-                 .what = "a model of another format",
-                 .got = json["format"].dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 100),
-                 .expected = fmt::format("format {} or {}", kModelFormat, kDenseModelFormat),
-                 .fix = "use the version of gossamer that wrote it, or train again"};
-  }
+  const auto read = tensors::read_model_json(
+      path, text, {.engine = kEngine, .oldest_format = kModelFormat, .newest_format = kDenseModelFormat});
+  if (!read.ok()) return read.error();
+  const Json& json = *read;
+  ModelFields fields(path, json);
   ModelHeader header;
   read_shape(fields, header);
   if (fields.error()) return *fields.error();
   const Json weighting_json = fields.any("weighting");
-  Fields weighting(path, weighting_json, "weighting.");
+  ModelFields weighting(path, weighting_json, "weighting.");
   header.counts = static_cast<text::CountScale>(weighting.choice("counts", kCountScales));
   header.l2 = weighting.flag("l2");
   header.idf = weighting.flag("idf");
@@ -438,7 +299,7 @@ Result<ModelHeader> parse_header(const std::string& path, std::string_view text)
   auto fusion = parse_fusion(path, fields.any("fusion"));
   if (!fusion.ok()) return fusion.error();
   header.fusion = *fusion;
-  auto shards = parse_shards(path, fields.any("shards"));
+  auto shards = tensors::read_model_shards(path, json);
   if (!shards.ok()) return shards.error();
   header.shards = *std::move(shards);
   return header;

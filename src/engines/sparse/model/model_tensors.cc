@@ -58,15 +58,6 @@ std::size_t first_wrong(std::size_t count, const Finite& finite) {
 
 }  // namespace
 
-Error bad_tensor(const std::string& path, std::string_view tensor, std::string got, std::string expected) {
-  return {.kind = ErrorKind::kBadData,
-          .where = path,
-          .what = fmt::format("cannot use tensor {} of the model", tensor),
-          .got = std::move(got),
-          .expected = std::move(expected),
-          .fix = "restore the model directory from its origin or train again"};
-}
-
 std::string not_finite(const tensors::TensorView& tensor) {
   const bool wide = tensor.dtype == tensors::DType::kF32;
   const std::size_t size = wide ? sizeof(float) : sizeof(kernels::Bf16);

@@ -18,13 +18,12 @@
 #include "base/result.h"
 #include "engines/sparse/model/model.h"
 #include "engines/sparse/model/model_json.h"
+#include "tensors/model_fields.h"
 #include "tensors/safetensors.h"
 
 namespace gossamer::sparse_engine {
 
-// The error kBadData for a tensor of the model in `path`.
-[[nodiscard]] Error bad_tensor(const std::string& path, std::string_view tensor, std::string got,
-                               std::string expected);
+using tensors::bad_tensor;
 
 // Describes the first number of a tensor that is not finite, for bad_tensor().
 [[nodiscard]] std::string not_finite(const tensors::TensorView& tensor);
