@@ -126,6 +126,22 @@ Result<std::unique_ptr<host::MappedFile>> map_shard(host::Disk& disk, const std:
   return file;
 }
 
+Result<void> check_shard_sizes(host::Disk& disk, const std::string& directory,
+                               const std::vector<ShardEntry>& shards) {
+  for (const ShardEntry& shard : shards) {
+    const std::string path = directory + "/" + shard.file;
+    const auto size = disk.file_size(path);
+    if (!size.ok()) {
+      Error error = size.error();
+      if (error.fix.empty()) error.fix = "restore the model directory from its origin or train again";
+      return error;
+    }
+    if (*size != shard.bytes)
+      return another_shard(path, fmt::format("{} bytes", *size), fmt::format("{}", shard.bytes));
+  }
+  return {};
+}
+
 Result<void> read_shard(
     host::Disk& disk, const std::string& directory, const ShardEntry& shard,
     FunctionRef<Result<void>(const std::string& path, const std::string& name, const TensorView& tensor)>

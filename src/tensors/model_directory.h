@@ -48,6 +48,9 @@ struct WrittenShards {
 [[nodiscard]] Result<std::unique_ptr<host::MappedFile>> map_shard(host::Disk& disk,
                                                                   const std::string& directory,
                                                                   const ShardEntry& shard);
+// Whether all shards are there with their sizes. It reads no contents.
+[[nodiscard]] Result<void> check_shard_sizes(host::Disk& disk, const std::string& directory,
+                                             const std::vector<ShardEntry>& shards);
 // Passes all tensors of a shard to `take`, whose error ends it. Checks the checksum first.
 [[nodiscard]] Result<void> read_shard(
     host::Disk& disk, const std::string& directory, const ShardEntry& shard,

@@ -129,6 +129,29 @@ TEST_F(ShardsTest, RefusesOthers) {
   EXPECT_TRUE(map_shard(disk_, "m", shard).ok());
 }
 
+// Claim: a shard that is gone or of another size is found without reading any, and named.
+TEST_F(ShardsTest, SizesAreChecked) {
+  const auto written = write(800);
+  ASSERT_TRUE(written.ok());
+  ASSERT_EQ(written->shards.size(), 2U);
+  EXPECT_TRUE(check_shard_sizes(disk_, "m", written->shards).ok());
+  for (const ShardEntry& shard : written->shards) {
+    const std::string path = "m/" + shard.file;
+    const std::string right = *host::read_text(disk_, path);
+    ASSERT_TRUE(host::replace_file(disk_, path, right + "x").ok());
+    const auto longer = check_shard_sizes(disk_, "m", written->shards);
+    ASSERT_TRUE(disk_.remove_all(path).ok());
+    const auto gone = check_shard_sizes(disk_, "m", written->shards);
+    for (const auto& checked : {longer, gone}) {
+      ASSERT_FALSE(checked.ok());
+      EXPECT_NE(checked.error().message().find(path), std::string::npos) << checked.error().message();
+      EXPECT_NE(checked.error().fix, "");
+    }
+    ASSERT_TRUE(host::replace_file(disk_, path, right).ok());
+  }
+  EXPECT_TRUE(check_shard_sizes(disk_, "m", written->shards).ok());
+}
+
 // Claim: a whole model is written with the text that is made of its files, and its model.json is found again,
 // also under the name that a crash leaves.
 TEST_F(ShardsTest, AWholeModelIsFound) {

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/printable.h"
 #include "json/read_json.h"
 
 namespace gossamer::tensors {
@@ -57,6 +58,15 @@ Error another_format(const std::string& path, const Json& format, const KnownMod
           .fix = "use the version of gossamer that wrote it, or train again"};
 }
 
+Error another_engine(const std::string& path, const std::string& engine, const KnownModels& known) {
+  return {.kind = ErrorKind::kBadData,
+          .where = path,
+          .what = "a model of another engine",
+          .got = fmt::format("engine {}", quote(engine)),
+          .expected = fmt::format("engine '{}'", known.engine),
+          .fix = "give the directory of a model of that engine"};
+}
+
 }  // namespace
 
 Error bad_field(const std::string& path, const std::string& field, std::string got, std::string expected) {
@@ -92,14 +102,17 @@ std::uint64_t ModelFields::count(const char* key, Bounds bounds) {
   return value.get<std::uint64_t>();
 }
 
-float ModelFields::number(const char* key) {
+template <class T>
+T ModelFields::any_number(const char* key) {
   const Json value = any(key);
   if (!value.is_number() || !(std::abs(value.get<double>()) <= 1e30)) {
     fail(key, what_stands_there(value), "a finite number");
     return 0;
   }
-  return value.get<float>();
+  return value.get<T>();
 }
+float ModelFields::number(const char* key) { return any_number<float>(key); }
+double ModelFields::wide_number(const char* key) { return any_number<double>(key); }
 
 bool ModelFields::flag(const char* key) {
   const Json value = any(key);
@@ -149,12 +162,14 @@ void ModelFields::fail(const std::string& key, std::string got, std::string expe
 Result<Json> read_model_json(const std::string& path, std::string_view text, const KnownModels& known) {
   Json json = read_json<Json>(text);
   if (!json.is_object()) return no_model_json(path, text);
+  if (const auto engine = json.find("engine");
+      engine != json.end() && engine->is_string() && engine->get<std::string>() != known.engine)
+    return another_engine(path, engine->get<std::string>(), known);
   if (json.contains("format") && !is_known_format(json["format"], known))
     return another_format(path, json["format"], known);
   ModelFields fields(path, json);
   fields.count("format", {known.oldest_format, known.newest_format});
-  if (const std::string engine = fields.text("engine"); engine != known.engine)
-    fields.fail("engine", engine, std::string(known.engine));
+  (void)fields.text("engine");
   if (fields.error()) return *fields.error();
   return json;
 }

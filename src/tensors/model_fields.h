@@ -49,6 +49,7 @@ class ModelFields {
   std::uint64_t count(const char* key) { return count(key, Bounds{}); }
   // At most 1e30, of either sign.
   float number(const char* key);
+  double wide_number(const char* key);
   bool flag(const char* key);
   // 0 or false if absent, as in files older than the field.
   float number_if_present(const char* key);
@@ -66,6 +67,9 @@ class ModelFields {
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }
 
  private:
+  template <class T>
+  T any_number(const char* key);
+
   const std::string& path_;
   const nlohmann::json& object_;
   std::string prefix_;
@@ -78,7 +82,8 @@ struct KnownModels {
   std::uint64_t oldest_format;
   std::uint64_t newest_format;
 };
-// The object of model.json, whose fields `format` and `engine` are right.
+// The object of model.json, whose fields `format` and `engine` are right. A model of another engine is named
+// as such, whatever its format.
 [[nodiscard]] Result<nlohmann::json> read_model_json(const std::string& path, std::string_view text,
                                                      const KnownModels& known);
 // Its field `shards`: at least one, with the names that the format prescribes.

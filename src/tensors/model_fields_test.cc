@@ -37,6 +37,10 @@ TEST(ModelFields, EachTypeTakesItsOwnValues) {
        [](ModelFields& fields) { (void)fields.number("x"); },
        {-1, 0.5, 1e30},
        {nullptr, 1.1e30, -1e31, "1", false, FieldsJson::array()}},
+      {"wide number",
+       [](ModelFields& fields) { (void)fields.wide_number("x"); },
+       {-1, 0.1, 1e30},
+       {nullptr, 1.1e30, "1", false, FieldsJson::object()}},
       {"flag", [](ModelFields& fields) { (void)fields.flag("x"); }, {true, false}, {nullptr, 0, "true"}},
       {"text", [](ModelFields& fields) { (void)fields.text("x"); }, {"", "a"}, {nullptr, 0, true}},
       {"hash",
@@ -73,12 +77,13 @@ TEST(ModelFields, EachTypeTakesItsOwnValues) {
 
 // Claim: readers give the values that stand there, and what may be absent has a value then, too.
 TEST(ModelFields, GivesTheValues) {
-  const FieldsJson object = {
-      {"count", 7U},     {"number", -0.5}, {"flag", true}, {"text", "abc"}, {"hash", "00000000000000ff"},
-      {"choice", "blue"}};
+  const FieldsJson object = {{"count", 7U},     {"number", -0.5}, {"flag", true},
+                             {"wide", 0.1},     {"text", "abc"},  {"hash", "00000000000000ff"},
+                             {"choice", "blue"}};
   ModelFields fields(kPath, object);
   EXPECT_EQ(fields.count("count"), 7U);
   EXPECT_EQ(fields.number("number"), -0.5F);
+  EXPECT_EQ(fields.wide_number("wide"), 0.1);
   EXPECT_EQ(fields.number_if_present("number"), -0.5F);
   EXPECT_EQ(fields.number_if_present("none"), 0.0F);
   EXPECT_TRUE(fields.flag("flag"));
@@ -132,8 +137,8 @@ TEST(ModelJson, ComesBack) {
   }
 }
 
-// Claim: another format is refused, with the formats that are known; another engine and a text that is no
-// object are bad data.
+// Claim: another format is refused, with the formats that are known. A model of another engine is named as
+// such, whatever its format. A text that is no object is bad data.
 TEST(ModelJson, RefusesOthers) {
   const FieldsJson good = FieldsJson::parse(good_text());
   const auto error_of = [&](const char* field, const FieldsJson& value) {
@@ -151,10 +156,17 @@ TEST(ModelJson, RefusesOthers) {
     EXPECT_EQ(error.expected, "format 2 or 3");
   }
   EXPECT_EQ(error_of("format", nullptr).what, "cannot use field format of the model");
-  const Error other = error_of("engine", "sparse");
-  EXPECT_EQ(other.kind, ErrorKind::kBadData);
-  EXPECT_EQ(other.got, "sparse");
-  EXPECT_EQ(other.expected, "lm");
+  for (const FieldsJson& format : {FieldsJson(1), FieldsJson(3)}) {
+    FieldsJson json = good;
+    json["engine"] = "sparse";
+    json["format"] = format;
+    const auto other = read_model_json(kPath, json.dump(), kKnown);
+    ASSERT_FALSE(other.ok());
+    EXPECT_EQ(other.error().kind, ErrorKind::kBadData);
+    EXPECT_EQ(other.error().what, "a model of another engine");
+    EXPECT_EQ(other.error().got, "engine 'sparse'");
+    EXPECT_EQ(other.error().expected, "engine 'lm'");
+  }
   EXPECT_EQ(error_of("engine", 7).what, "cannot use field engine of the model");
   EXPECT_EQ(error_of("engine", nullptr).what, "cannot use field engine of the model");
   for (const char* text : {"", "[]", "{", R"({"format":3,"format":3})"})
