@@ -85,6 +85,22 @@ double logarithm(double x) {
   return static_cast<double>(exponent) * kLn2 + 2 * (s + s * sum);
 }
 
+// x = k ln 2 + r with |r| <= ln 2 / 2, and e^r as Taylor's series: the first term left out is below 1e-17.
+double exponential(double x) {
+  constexpr double kLeast = -708;
+  if (x < kLeast) return 0;
+  // ln 2 in two parts. The first has its last 32 bits zero, so its products with k are exact.
+  constexpr double kLn2High = 6.93147180369123816490e-01;
+  constexpr double kLn2Low = 1.90821492927058770002e-10;
+  const auto k = static_cast<std::int64_t>(x / kLn2 + (x < 0 ? -0.5 : 0.5));
+  const auto halvings = static_cast<double>(k);
+  const double rest = (x - halvings * kLn2High) - halvings * kLn2Low;
+  double sum = 1;
+  for (int i = 14; i >= 1; --i) sum = 1 + sum * rest / static_cast<double>(i);
+  // k is in -1021..1023, so 2^k is a normal number.
+  return sum * std::bit_cast<double>(static_cast<std::uint64_t>(k + kExponentBias) << 52);
+}
+
 double power(double base, std::uint64_t exponent) {
   double result = 1;
   for (; exponent != 0; exponent >>= 1U) {

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <numbers>
 
 #include "base/rng.h"
@@ -68,6 +69,29 @@ TEST(ExactMath, LogarithmOverTheWholeRange) {
   }
   EXPECT_EQ(logarithm(1), 0);
   EXPECT_EQ(logarithm(2), std::numbers::ln2);
+}
+
+// Claim: the exponential is that of 80-bit libm over the whole range of normal results, near 0, and where the
+// nearest multiple of ln 2 changes. It is 0 where the result would be no normal number.
+TEST(ExactMath, ExponentialOverTheWholeRange) {
+  Rng random(3, Purpose::kTest);
+  const auto check = [](double x) {
+    const long double right = std::exp(static_cast<long double>(x));
+    EXPECT_LT(std::abs(static_cast<long double>(exponential(x)) / right - 1), kError) << x;
+  };
+  for (int i = 0; i < 200'000; ++i) {
+    const double part = static_cast<double>(random.next_u64() >> 11U) * 0x1p-53;
+    check(-708 + part * 1417);
+    check(2 * part - 1);
+  }
+  for (int k = -1020; k <= 1021; ++k) {
+    for (const double beside : {-1e-13, 0.0, 1e-13}) check((k + 0.5) * std::numbers::ln2 + beside);
+  }
+  for (const double end : {-708.0, 709.0}) check(end);
+  EXPECT_EQ(exponential(0), 1);
+  EXPECT_EQ(exponential(-708.5), 0);
+  EXPECT_EQ(exponential(-1e300), 0);
+  EXPECT_EQ(exponential(-std::numeric_limits<double>::infinity()), 0);
 }
 
 // Claim: power is the product, for exponents as large as the steps of a long run.
