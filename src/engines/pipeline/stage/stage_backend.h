@@ -20,6 +20,8 @@
 // the same bits, in whatever way a task keeps what it needs (Keep), and wherever the model is cut into
 // stages.
 //
+// A model that is one stage also says which token may follow a window (next_scores()).
+//
 // Errors: those of the library, kFailed; the task can then only be destroyed. Thread rule: one thread at a
 // time for a backend and all its tasks. A backend outlives its tasks.
 #pragma once
@@ -133,6 +135,10 @@ class StageBackend {
   // Copies the microbatch's arrays. Requires those that this stage needs, of the right sizes, and tokens
   // below the vocabulary.
   [[nodiscard]] virtual Result<std::unique_ptr<StageTask>> begin(const Microbatch& microbatch, Keep keep) = 0;
+  // The scores of the token behind a window of 1..context() tokens, in order of the vocabulary. The loss of a
+  // token is made of the same scores. It goes forward alone, at once, and keeps nothing. Requires the whole
+  // model, and tokens below the vocabulary.
+  [[nodiscard]] virtual Result<std::vector<double>> next_scores(std::span<const TokenNumber> window) = 0;
   // Weights were written in place: by the optimizer, or from a checkpoint. Requires that no task lives.
   [[nodiscard]] virtual Result<void> weights_changed() = 0;
 };

@@ -47,6 +47,9 @@ class TwoTensors final : public StageBackend {
   [[nodiscard]] Result<std::unique_ptr<StageTask>> begin(const Microbatch&, Keep) override {
     return Error{.what = "it computes nothing"};
   }
+  [[nodiscard]] Result<std::vector<double>> next_scores(std::span<const TokenNumber>) override {
+    return Error{.what = "it computes nothing"};
+  }
   [[nodiscard]] Result<void> weights_changed() override { return {}; }
 
   [[nodiscard]] std::span<float> bias() { return bias_.span(); }

@@ -32,6 +32,7 @@ class ToyStage final : public StageBackend {
   [[nodiscard]] std::uint32_t context() const override { return shape_.context; }
   [[nodiscard]] std::span<const StageTensor> tensors() override { return tensors_; }
   [[nodiscard]] Result<std::unique_ptr<StageTask>> begin(const Microbatch& microbatch, Keep keep) override;
+  [[nodiscard]] Result<std::vector<double>> next_scores(std::span<const TokenNumber> window) override;
   [[nodiscard]] Result<void> weights_changed() override {
     CHECK(tasks_ == 0, tasks_);
     return {};
@@ -46,6 +47,11 @@ class ToyStage final : public StageBackend {
   [[nodiscard]] ToyLayerTensors layer(std::size_t k, Of of) {
     const std::size_t at = (cut_.has_embedding() ? 2 : 0) + 3 * k;
     return {.mix = numbers(at, of), .in = numbers(at + 1, of), .out = numbers(at + 2, of)};
+  }
+  // What the first layer takes for windows of `context` tokens each.
+  [[nodiscard]] std::vector<double> embedded(std::span<const TokenNumber> text, std::size_t context);
+  [[nodiscard]] bool knows(std::span<const TokenNumber> tokens) const {
+    return std::ranges::all_of(tokens, [&](TokenNumber token) { return token < shape_.vocabulary; });
   }
   [[nodiscard]] std::span<double> tokens(Of of) { return numbers(0, of); }
   [[nodiscard]] std::span<double> positions(Of of) { return numbers(1, of); }
@@ -97,6 +103,32 @@ void ToyStage::add(const std::string& name, std::array<std::uint64_t, 2> shape, 
                       .gradients = gradients_.back().span()});
 }
 
+std::vector<double> ToyStage::embedded(std::span<const TokenNumber> text, std::size_t context) {
+  const std::size_t width = shape_.width;
+  std::vector<double> x(text.size() * width);
+  for (std::size_t t = 0; t < text.size(); ++t) {
+    const std::size_t token = std::size_t{text[t]} * width;
+    const std::size_t position = t % context * width;
+    for (std::size_t i = 0; i < width; ++i)
+      x[t * width + i] = tokens(Of::kWeights)[token + i] + positions(Of::kWeights)[position + i];
+  }
+  return x;
+}
+
+Result<std::vector<double>> ToyStage::next_scores(std::span<const TokenNumber> window) {
+  CHECK(cut_.has_embedding() && cut_.has_head() && knows(window));
+  CHECK(!window.empty() && window.size() <= shape_.context, window.size());
+  const auto context = static_cast<std::uint32_t>(window.size());
+  std::vector<double> x = embedded(window, context);
+  for (std::size_t k = 0; k < shape_.layers; ++k) {
+    const ToyLayer layer(shape_, context, this->layer(k, Of::kWeights));
+    x = layer.output(layer.values(x));
+  }
+  std::vector<double> scores(shape_.vocabulary);
+  toy_multiply(head(Of::kWeights), std::span(x).last(shape_.width), scores);
+  return scores;
+}
+
 // What the calls of _next() have done so far is a number of pieces: the embedding (where the stage has it),
 // each layer, the head. The backward pass and the products go from the last piece to the first.
 class ToyTask final : public StageTask {
@@ -129,7 +161,6 @@ class ToyTask final : public StageTask {
   [[nodiscard]] ToyLayer layer(std::size_t k) {
     return {stage_.shape(), context_, stage_.layer(k, Of::kWeights)};
   }
-  void embed();
   void score();
   void forward_layer(std::size_t k);
   void backward_layer(std::size_t k);
@@ -163,8 +194,7 @@ ToyTask::ToyTask(ToyStage& stage, const Microbatch& microbatch, Keep keep)
   const std::size_t count = std::size_t{microbatch.windows} * microbatch.context;
   CHECK(count > 0 && context_ <= stage.shape().context, count, context_);
   const auto fits = [&](const std::vector<TokenNumber>& numbers, bool needed) {
-    return numbers.size() == (needed ? count : 0) &&
-           std::ranges::all_of(numbers, [&](TokenNumber token) { return token < stage.shape().vocabulary; });
+    return numbers.size() == (needed ? count : 0) && stage.knows(numbers);
   };
   CHECK(fits(tokens_, stage.cut().has_embedding()) && fits(targets_, stage.cut().has_head()));
   CHECK(microbatch.boundary.has_value() != stage.cut().has_embedding());
@@ -172,20 +202,6 @@ ToyTask::ToyTask(ToyStage& stage, const Microbatch& microbatch, Keep keep)
   const auto boundary = std::get<std::span<const double>>(*microbatch.boundary);
   CHECK(boundary.size() == count * stage.width(), boundary.size(), count);
   layers_.front().input.assign(boundary.begin(), boundary.end());
-}
-
-void ToyTask::embed() {
-  const std::size_t width = stage_.width();
-  std::vector<double>& x = layers_.front().input;
-  x.resize(tokens_.size() * width);
-  for (std::size_t t = 0; t < tokens_.size(); ++t) {
-    const std::size_t token = std::size_t{tokens_[t]} * width;
-    const std::size_t position = t % context_ * width;
-    for (std::size_t i = 0; i < width; ++i) {
-      x[t * width + i] =
-          stage_.tokens(Of::kWeights)[token + i] + stage_.positions(Of::kWeights)[position + i];
-    }
-  }
 }
 
 void ToyTask::score() {
@@ -219,7 +235,7 @@ void ToyTask::drop_what_is_not_kept() {
 
 Result<bool> ToyTask::forward_next() {
   CHECK(phase_ == Phase::kForward);
-  if (done_ == 0 && stage_.cut().has_embedding()) embed();
+  if (done_ == 0 && stage_.cut().has_embedding()) layers_.front().input = stage_.embedded(tokens_, context_);
   forward_layer(done_++);
   if (done_ < layers()) return true;
   if (stage_.cut().has_head()) score();

@@ -8,7 +8,7 @@
 //   layer       c_t = mean(x_0 .. x_t);  a_t = x_t + mix c_t;  y_t = a_t + out relu(in a_t)
 //   head        o_t = head x_t;  loss = sum over t of |o_t - one_hot(target_t)|^2 / 2
 //
-// Thread rule: one thread.
+// The scores of the token behind token t are o_t. Thread rule: one thread.
 #pragma once
 
 #include <cstdint>

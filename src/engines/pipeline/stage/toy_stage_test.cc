@@ -219,6 +219,66 @@ TEST(ToyStage, WorksLayerByLayer) {
   EXPECT_EQ(calls, 3);
 }
 
+// y = w x for a matrix [rows, x.size()].
+std::vector<double> plain_product(std::span<const double> w, const std::vector<double>& x) {
+  std::vector<double> y(w.size() / x.size());
+  for (std::size_t i = 0; i < w.size(); ++i) y[i / x.size()] += w[i] * x[i % x.size()];
+  return y;
+}
+
+// Claim: the scores of the token behind a window of any length are those of the formulas in the header, of
+// which the loss is made, too. Nothing of it is left: no gradient, and no task.
+TEST(ToyStage, NextScoresAreThoseOfTheFormulas) {
+  const auto stage = make_toy_stage(kToy, {.first = 0, .last = 3, .layers = 3}, kToySeed);
+  const auto weights = [&](std::size_t tensor) { return doubles(stage->tensors()[tensor].weights); };
+  const ToyText text = toy_text(1, 5, 9);
+  double loss_before = 0;
+  for (std::uint32_t length = 1; length <= 5; ++length) {
+    const auto window = std::span(text.tokens).first(length);
+    std::vector<std::vector<double>> x(length, std::vector<double>(4));
+    for (std::size_t t = 0; t < length; ++t) {
+      for (std::size_t i = 0; i < 4; ++i)
+        x[t][i] = weights(0)[std::size_t{window[t]} * 4 + i] + weights(1)[4 * t + i];
+    }
+    for (std::size_t layer = 0; layer < 3; ++layer) {
+      std::vector<double> sum(4);
+      for (std::size_t t = 0; t < length; ++t) {
+        std::vector<double> mean(4);
+        for (std::size_t i = 0; i < 4; ++i) {
+          sum[i] += x[t][i];
+          mean[i] = sum[i] / static_cast<double>(t + 1);
+        }
+        std::vector<double> a = plain_product(weights(2 + 3 * layer), mean);
+        for (std::size_t i = 0; i < 4; ++i) a[i] += x[t][i];
+        std::vector<double> hidden = plain_product(weights(3 + 3 * layer), a);
+        for (double& h : hidden) h = std::max(h, 0.0);
+        const std::vector<double> added = plain_product(weights(4 + 3 * layer), hidden);
+        for (std::size_t i = 0; i < 4; ++i) x[t][i] = a[i] + added[i];
+      }
+    }
+    const std::vector<double> right = plain_product(weights(11), x.back());
+    const auto scores = stage->next_scores(window);
+    ASSERT_TRUE(scores.ok());
+    ASSERT_EQ(scores->size(), 11U);
+    double squares = 0;
+    for (std::size_t v = 0; v < 11; ++v) {
+      EXPECT_NEAR((*scores)[v], right[v], 1e-12) << length;
+      const double off = (*scores)[v] - (v == text.targets[length - 1] ? 1 : 0);
+      squares += off * off;
+    }
+    const auto task = *stage->begin(
+        {.windows = 1, .context = length, .tokens = window, .targets = std::span(text.targets).first(length)},
+        Keep::kInput);
+    while (*task->forward_next()) continue;
+    EXPECT_NEAR(task->loss().loss - loss_before, squares / 2, 1e-12) << length;
+    loss_before = task->loss().loss;
+  }
+  for (const StageTensor& tensor : stage->tensors()) {
+    for (const double gradient : doubles(tensor.gradients)) EXPECT_EQ(gradient, 0);
+  }
+  EXPECT_TRUE(stage->weights_changed().ok());
+}
+
 // Claim: misuse stops the program: another order of calls, an array that is missing or of another size, a
 // token beyond the vocabulary.
 TEST(ToyStageDeathTest, Misuse) {
@@ -238,6 +298,12 @@ TEST(ToyStageDeathTest, Misuse) {
   EXPECT_DEATH((void)task->add_next(), "can_add");
   EXPECT_DEATH((void)stage->weights_changed(), "tasks_");
   EXPECT_DEATH((void)make_toy_stage(kToy, {.first = 1, .last = 1, .layers = 3}, kToySeed), "cut");
+  EXPECT_DEATH((void)stage->next_scores({}), "window");
+  EXPECT_DEATH((void)stage->next_scores(strange), "knows");
+  const std::vector<TokenNumber> too_many(6);
+  EXPECT_DEATH((void)stage->next_scores(too_many), "window");
+  const auto part = make_toy_stage(kToy, {.first = 0, .last = 2, .layers = 3}, kToySeed);
+  EXPECT_DEATH((void)part->next_scores(text.tokens), "has_head");
 }
 
 }  // namespace

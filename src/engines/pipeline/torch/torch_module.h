@@ -17,7 +17,7 @@ namespace gossamer::pipeline {
 
 // Rises with each change of TorchModule, TorchStageOptions or StageBackend: a module that was built with
 // others must not be called.
-inline constexpr std::uint32_t kTorchModuleVersion = 1;
+inline constexpr std::uint32_t kTorchModuleVersion = 2;
 inline constexpr const char* kTorchModuleSymbol = "gossamer_torch_module";
 
 struct TorchModule {

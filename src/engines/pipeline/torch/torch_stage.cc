@@ -69,6 +69,7 @@ class TorchStage final : public StageBackend {
   [[nodiscard]] std::uint32_t context() const override { return options_.shape.context; }
   [[nodiscard]] std::span<const StageTensor> tensors() override { return weights_.tensors(); }
   [[nodiscard]] Result<std::unique_ptr<StageTask>> begin(const Microbatch& microbatch, Keep keep) override;
+  [[nodiscard]] Result<std::vector<double>> next_scores(std::span<const TokenNumber> window) override;
   [[nodiscard]] Result<void> weights_changed() override {
     CHECK(tasks_ == 0, tasks_);
     return guarded([this]() -> Result<void> {
@@ -80,6 +81,11 @@ class TorchStage final : public StageBackend {
   [[nodiscard]] const LmShape& shape() const { return options_.shape; }
   [[nodiscard]] const TorchWeights& weights() const { return weights_; }
   [[nodiscard]] TorchContext context_of(const Microbatch& microbatch) const;
+  // What the first layer takes.
+  [[nodiscard]] at::Tensor embedded(const at::Tensor& tokens, const TorchContext& context) const;
+  [[nodiscard]] bool knows(std::span<const TokenNumber> tokens) const {
+    return std::ranges::all_of(tokens, [&](TokenNumber token) { return token < options_.shape.vocabulary; });
+  }
   // Counts the tasks that live.
   void task_begins() { ++tasks_; }
   void task_ends() { --tasks_; }
@@ -109,6 +115,35 @@ TorchContext TorchStage::context_of(const Microbatch& microbatch) const {
   context.cosines = cosines.to(weights_.layer_type());
   context.sines = sines.to(weights_.layer_type());
   return context;
+}
+
+at::Tensor TorchStage::embedded(const at::Tensor& tokens, const TorchContext& context) const {
+  const at::NoGradGuard no_graph;
+  at::Tensor x = at::embedding(weights_.tokens().weight, tokens);
+  const at::Tensor& positions = weights_.positions().weight;
+  if (!positions.defined()) return x;
+  return (x.view({context.windows, context.context, -1}) + positions.narrow(0, 0, context.context))
+      .view(x.sizes());
+}
+
+Result<std::vector<double>> TorchStage::next_scores(std::span<const TokenNumber> window) {
+  const LmShape& shape = options_.shape;
+  CHECK(cut().has_embedding() && cut().has_head() && knows(window));
+  CHECK(!window.empty() && window.size() <= shape.context, window.size());
+  return guarded([&]() -> Result<std::vector<double>> {
+    const at::NoGradGuard no_graph;
+    const TorchContext context =
+        context_of({.context = static_cast<std::uint32_t>(window.size()), .tokens = window, .targets = {}});
+    at::Tensor x = embedded(copy_of(window), context);
+    for (std::uint32_t piece = 0; piece < shape.layers * shape.applied; ++piece)
+      x = run_layer(weights_.layer(piece / shape.applied), context, x, TorchGraph::kNone, nullptr).output;
+    const at::Tensor last = x.narrow(0, x.size(0) - 1, 1);
+    const at::Tensor normed = run_norm(weights_.head_norm(), shape.norm, last, TorchGraph::kNone).output;
+    const at::Tensor scores =
+        at::linear(normed, weights_.head().weight).to(weights_.wide_type()).to(at::kDouble).contiguous();
+    const double* numbers = scores.const_data_ptr<double>();
+    return std::vector<double>(numbers, numbers + shape.vocabulary);
+  });
 }
 
 // A microbatch goes through pieces: each layer as often as it is applied, then the head, where the stage has
@@ -149,7 +184,6 @@ class TorchTask final : public StageTask {
     return done;
   }
   [[nodiscard]] std::size_t heads() const { return stage_.cut().has_head() ? 1 : 0; }
-  void embed();
   void forward_piece(std::size_t k, TorchGraph graph);
   void score(bool with_gradient);
   void backward_head();
@@ -192,8 +226,7 @@ TorchTask::TorchTask(TorchStage& stage, const Microbatch& microbatch, Keep keep)
   const std::size_t count = std::size_t{microbatch.windows} * microbatch.context;
   CHECK(count > 0 && microbatch.context <= stage.shape().context, count, microbatch.context);
   const auto fits = [&](std::span<const TokenNumber> numbers, bool needed) {
-    return numbers.size() == (needed ? count : 0) &&
-           std::ranges::all_of(numbers, [&](TokenNumber token) { return token < stage.shape().vocabulary; });
+    return numbers.size() == (needed ? count : 0) && stage.knows(numbers);
   };
   CHECK(fits(microbatch.tokens, cut.has_embedding()) && fits(microbatch.targets, cut.has_head()));
   CHECK(microbatch.boundary.has_value() != cut.has_embedding());
@@ -204,16 +237,6 @@ TorchTask::TorchTask(TorchStage& stage, const Microbatch& microbatch, Keep keep)
   const at::Tensor boundary = copy_of(*microbatch.boundary, stage.width(), stage.weights().wide_type());
   CHECK(static_cast<std::size_t>(boundary.size(0)) == count, boundary.size(0), count);
   pieces_.front().input = boundary.to(stage.weights().layer_type());
-}
-
-void TorchTask::embed() {
-  const at::NoGradGuard no_graph;
-  at::Tensor x = at::embedding(stage_.weights().tokens().weight, tokens_);
-  if (const at::Tensor& positions = stage_.weights().positions().weight; positions.defined()) {
-    x = (x.view({context_.windows, context_.context, -1}) + positions.narrow(0, 0, context_.context))
-            .view(x.sizes());
-  }
-  pieces_.front().input = x;
 }
 
 void TorchTask::forward_piece(std::size_t k, TorchGraph graph) {
@@ -272,7 +295,8 @@ Result<bool> TorchTask::forward_next() {
   CHECK(phase_ == Phase::kForward);
   return step([&]() -> Result<bool> {
     if (done_ < pieces_.size()) {
-      if (done_ == 0 && stage_.cut().has_embedding()) embed();
+      if (done_ == 0 && stage_.cut().has_embedding())
+        pieces_.front().input = stage_.embedded(tokens_, context_);
       forward_piece(done_, keep_ == Keep::kAll ? TorchGraph::kBuild : TorchGraph::kNone);
       ++done_;
       if (keep_ == Keep::kInput && done_ > 1) pieces_[done_ - 1].input.reset();

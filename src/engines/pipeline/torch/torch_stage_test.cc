@@ -234,6 +234,34 @@ TEST(TorchStage, WorksPieceByPiece) {
   EXPECT_EQ(calls([&] { return task->add_next(); }), 7);
 }
 
+// Claim: the scores of the token behind a window of any length make the loss that this token adds, whichever
+// it is, for all variants of the model.
+TEST(TorchStage, NextScoresMakeTheLoss) {
+  for (const LmShape& shape : variants()) {
+    const LmPipeline model(shape, {3}, Precision::kF64);
+    const LmText text = lm_text(shape, 1, 6, 7);
+    const auto loss_of = [&](std::size_t length, TokenNumber last) {
+      LmText part{
+          .tokens = {text.tokens.begin(), text.tokens.begin() + static_cast<std::ptrdiff_t>(length)},
+          .targets = {text.targets.begin(), text.targets.begin() + static_cast<std::ptrdiff_t>(length)},
+          .windows = 1};
+      if (length == 0) return 0.0;
+      part.targets.back() = last;
+      return model.loss(part);
+    };
+    for (std::size_t length = 1; length <= 6; ++length) {
+      const auto scores = model.stages[0]->next_scores(std::span(text.tokens).first(length));
+      ASSERT_TRUE(scores.ok());
+      ASSERT_EQ(scores->size(), 13U);
+      double sum = 0;
+      for (const double score : *scores) sum += std::exp(score);
+      const double before = length == 1 ? 0 : loss_of(length - 1, text.targets[length - 2]);
+      for (TokenNumber token = 0; token < 13; ++token)
+        EXPECT_NEAR(loss_of(length, token) - before, std::log(sum) - (*scores)[token], 1e-9) << length;
+    }
+  }
+}
+
 // Claim: a model in bf16 learns as one in float: after 60 steps on one text both have left less than a third
 // of the first loss.
 TEST(TorchStage, TrainsInFloatAndInBf16) {

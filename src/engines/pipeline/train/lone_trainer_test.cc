@@ -152,7 +152,7 @@ TEST(LoneTrainer, AGradientThatIsNotFinite) {
     options.microbatch = 1;
     options.bad_steps = bad_steps;
     const TinyRun run;
-    double& weight = run.weights(0)[5 * 8];  // an element of that token's embedding
+    double& weight = run.weights(0)[std::size_t{5} * 8];  // an element of that token's embedding
     weight = std::numeric_limits<double>::infinity();
     LoneTrainer trainer(*run.model, windows, options);
     const std::uint64_t before = trainer.root();
@@ -168,7 +168,7 @@ TEST(LoneTrainer, AGradientThatIsNotFinite) {
     ASSERT_TRUE(trainer.state_changed().ok());
     EXPECT_EQ(trainer.root(), before);
     const TinyRun fresh;
-    weight = fresh.weights(0)[5 * 8] = 0.5;
+    weight = fresh.weights(0)[std::size_t{5} * 8] = 0.5;
     LoneTrainer other(*fresh.model, windows, options);
     ASSERT_TRUE(trainer.take_step(StepNumber(1)).ok() && other.take_step(StepNumber(1)).ok());
     EXPECT_EQ(trainer.root(), other.root());
@@ -188,6 +188,9 @@ class FailingModel final : public StageBackend {
   [[nodiscard]] Result<std::unique_ptr<StageTask>> begin(const Microbatch& microbatch, Keep keep) override {
     if (fails()) return Error{.what = "no memory"};
     return std::unique_ptr<StageTask>(std::make_unique<Task>(*this, *model_->begin(microbatch, keep)));
+  }
+  [[nodiscard]] Result<std::vector<double>> next_scores(std::span<const TokenNumber> window) override {
+    return model_->next_scores(window);
   }
   [[nodiscard]] Result<void> weights_changed() override { return model_->weights_changed(); }
   [[nodiscard]] int calls() const { return calls_; }
