@@ -34,6 +34,7 @@ enum class Purpose : std::uint32_t {
   kWindow = 16,         // a = position of a text, b = epoch
   kBackoff = 17,        // a = node
   kStageInit = 18,      // a = layer, b = tensor of it
+  kNextToken = 19,      // a = text token that is added to a text
 };
 
 // The ten-round Philox4x32 block function: 4 words in, 4 words out, under a 2-word key.
