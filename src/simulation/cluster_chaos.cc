@@ -286,7 +286,7 @@ ChaosReport Run::run() {
   while (timeline.now() < end && !invariants.violation()) {
     const bool before = waits;
     if (fleet_.leader() != nullptr) waits = fleet_.abandoned() || fleet_.waits_for_dead();
-    if (waits && !before && ++times <= fleet_.faults_injected()) end = end + Fleet::kPatience;
+    if (waits && !before && ++times <= fleet_.faults_injected()) end = end + kSurelyGivenUp;
     if (before && !waits) {  // sooner than they might have
       const Duration calm = options_.calm + (waited ? cluster::LifeBudget::kShortLife : Duration{});
       end = std::min(end, std::max(last_fault_end_, timeline.now()) + calm);

@@ -47,6 +47,9 @@ enum class Struck { kForAWhile, kForGood };
 // Called with events and the simulated time in seconds. May be empty.
 using TimedTrace = std::function<void(double, const std::string& who, const std::string& what)>;
 
+// So long after they died members are fenced at the latest. There may be several leads.
+inline constexpr Duration kSurelyGivenUp = from_seconds(760);
+
 class Fleet final {
  public:
   // A member has it without a coordinator, and the coordinator with silent members that others need.
@@ -153,10 +156,10 @@ class Fleet final {
   [[nodiscard]] Invariants& invariants() { return invariants_; }
   // Why not all members work together at this moment; nothing: they do.
   [[nodiscard]] std::optional<std::string> unsettled();
-  // No process is left of those that serve and hold something. Others take over within kPatience.
+  // No process is left of those that serve and hold something. Others take over within kSurelyGivenUp.
   [[nodiscard]] bool abandoned();
   // Two members of the view have had no process for longer than a fence takes: the leader cannot know that
-  // they are dead. Or one has, and the others lack what it holds. They are fenced within kPatience.
+  // they are dead. Or one has, and the others lack what it holds. They are fenced within kSurelyGivenUp.
   [[nodiscard]] bool waits_for_dead();
   // A member does not serve yet. If its lives were short, it waits for LifeBudget::kShortLife at most.
   [[nodiscard]] bool somebody_comes() const;

@@ -49,7 +49,7 @@ void LeadWatch::began(Instant now) {
 // A leader that gave way is more patient the next time. Other ends of a lead count likewise.
 void LeadWatch::ended(Instant now) {
   if (began_ && !lack(now, kSurelyHeard).hears_all)
-    alone_for_.ns = std::min(2 * alone_for_.ns, cluster::CoordinatorOptions().patience.ns);
+    alone_for_.ns = std::min(2 * alone_for_.ns, kPatienceOfAll.ns + CoordinatorProcess::kAloneFor.ns);
   began_.reset();
 }
 
@@ -206,13 +206,16 @@ LeadWatch::Lack LeadWatch::lack(Instant now, Duration time) const {
     const auto life = lives_.find(one);
     return life != lives_.end() && now - std::max(from, life->second.heard) <= time;
   };
+  const auto hears = [&](Incarnation one) {
+    const auto life = lives_.find(one);
+    return life != lives_.end() && now - life->second.heard <= time;
+  };
   std::vector<Incarnation> serving = durable_.serving();
   std::erase_if(serving, [&](Incarnation one) {
     return gone_.contains(one) || durable_.machine_of(one) == options_.machine;
   });
-  const bool time_to_come =
-      std::ranges::any_of(serving, heard) && now - std::max(from, last_came_) <= kComesWithin + time;
-  Lack lack{.missed = 0, .all = serving.size(), .hears_all = std::ranges::all_of(serving, heard)};
+  const bool time_to_come = !lives_.empty() && now - std::max(from, last_came_) <= kComesWithin + time;
+  Lack lack{.missed = 0, .all = serving.size(), .hears_all = std::ranges::all_of(serving, hears)};
   if (now - from <= time) return lack;
   for (const Incarnation one : serving) {
     if (!heard(one) && (lives_.contains(one) || !time_to_come)) ++lack.missed;
@@ -222,14 +225,14 @@ LeadWatch::Lack LeadWatch::lack(Instant now, Duration time) const {
 
 std::optional<std::string> LeadWatch::stays(Instant now, bool rests) {
   if (!began_) return std::nullopt;
-  const Duration limit = alone_for_ + kLooksWithin;
-  const Lack lately = lack(now, kSurelyHeard);
-  const Lack lack = this->lack(now, limit);
-  if (lately.hears_all) alone_for_ = CoordinatorProcess::kAloneFor;
-  const bool stays_rightly = rests ? lack.missed < lack.all : 2 * lack.missed <= lack.all;
-  if (stays_rightly || lack.all == 0) return std::nullopt;
+  if (lack(now, kSurelyHeard).hears_all) alone_for_ = CoordinatorProcess::kAloneFor;
+  Duration limit = alone_for_ + kLooksWithin;
+  const Lack soon = lack(now, limit);
+  if (rests && soon.missed < soon.all) limit = limit + options_.freeze_time;
+  const Lack missed = lack(now, limit);
+  if (2 * missed.missed <= missed.all) return std::nullopt;
   return fmt::format("a coordinator that has missed {} of {} for {:.1f} s leads on, though another stands by",
-                     lack.missed, lack.all, limit.seconds());
+                     missed.missed, missed.all, limit.seconds());
 }
 
 }  // namespace gossamer::simulation

@@ -207,7 +207,7 @@ void Changes::begin_anew(const Cause& cause) {
 }
 
 void Changes::begin_change(const Cause& cause) {
-  rest_clock_.begin(awaited());
+  rest_clock_.begin(awaited(), cause.now);
   reports_.clear();
   fencing_ = {};
   run_.departures.rest();

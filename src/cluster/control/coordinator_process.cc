@@ -124,9 +124,11 @@ void CoordinatorProcess::resign_if_alone(Instant now) {
   if (coordinator_->phase() == CoordinatorPhase::kStopping) return;  // they know, and leave by themselves
   const Hearing hearing = coordinator_->hears_elsewhere(now);
   if (2 * hearing.heard >= hearing.all) alone_for_ = kAloneFor;
-  if (!hearing.misses_most_since || now - *hearing.misses_most_since < alone_for_) return;
+  if (!hearing.misses_most_since) return;
   // Those that are heard come to rest first. Then it is known whether they need the others.
-  if (coordinator_->awaits_rest(now)) return;
+  const bool waits = hearing.heard > 0 && coordinator_->awaits_rest(now);
+  const Duration stays = waits ? alone_for_ + options_.coordinator.freeze_time : alone_for_;
+  if (now - *hearing.misses_most_since < stays) return;
   reach(ControlProbe::kResigned);
   // Members that are gone for good are fenced after the patience, and then it need not resign.
   alone_for_.ns = std::min(2 * alone_for_.ns, options_.coordinator.patience.ns + kAloneFor.ns);

@@ -133,9 +133,10 @@ Hearing hearing_of(const std::vector<Presence>& members, Instant began, Instant 
   const auto heard = static_cast<std::size_t>(std::ranges::count_if(members, &Presence::heard));
   Hearing hearing{.heard = heard, .all = members.size()};
   std::vector<Instant> since;
+  const bool any_came = std::ranges::any_of(members, &Presence::came);
   for (const Presence& one : members) {
-    if (one.heard || (!one.came && heard > 0 && one.since > now)) continue;
-    since.push_back(one.came || heard > 0 ? one.since : began);
+    if (one.heard || (!one.came && any_came && one.since > now)) continue;
+    since.push_back(one.came || any_came ? one.since : began);
   }
   if (2 * since.size() <= members.size()) return hearing;
   std::ranges::sort(since);

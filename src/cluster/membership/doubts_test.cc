@@ -276,6 +276,7 @@ TEST(HearingOf, CountsFromTheOneThatMakesThemMost) {
   EXPECT_EQ(since({heard, comes(11), silent(8)}), at(11));
   EXPECT_EQ(since({heard, comes(11), comes(21)}), std::nullopt);
   EXPECT_EQ(since({comes(11), comes(21)}), at(1)) << "none has come";
+  EXPECT_EQ(since({silent(19), comes(21), comes(22)}), std::nullopt) << "one has come, and stutters";
   const Hearing hearing = hearing_of({heard, comes(21), silent(3)}, at(1), at(20));
   EXPECT_EQ(hearing.heard, 1U);
   EXPECT_EQ(hearing.all, 3U);

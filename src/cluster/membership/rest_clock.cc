@@ -6,7 +6,8 @@
 
 namespace gossamer::cluster {
 
-void RestClock::begin(const std::set<NodeId>& owing) {
+void RestClock::begin(const std::set<NodeId>& owing, Instant now) {
+  if (!open_ || asked_) begun_ = now;
   for (auto& [node, member] : members_) {
     if (open_ && owing.contains(node)) {
       if (!member.limits) member.limits = asked_;
@@ -20,6 +21,9 @@ void RestClock::begin(const std::set<NodeId>& owing) {
 }
 
 void RestClock::left(Instant now) {
+  for (auto& [node, member] : members_) {
+    if (member.limits) member.limits = *member.limits + (now - begun_);
+  }
   asked_ = now;
   look_ = now + kLookAgain;
 }

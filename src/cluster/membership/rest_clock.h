@@ -43,8 +43,8 @@ class RestClock {
   RestClock(Duration time, Duration patience) : time_(time), patience_(patience) {}
 
   // Members are to come to rest for another request, which has not left yet. `owing`: those that have not
-  // come to rest for the one before. Their limits go on.
-  void begin(const std::set<NodeId>& owing);
+  // come to rest for the one before. Their limits go on once this one has left.
+  void begin(const std::set<NodeId>& owing, Instant now);
   void left(Instant now);
   // All rest, or none needs to any more.
   void end();
@@ -97,6 +97,7 @@ class RestClock {
   const Duration patience_;
   Duration steps_;
   bool open_ = false;             // members are to come to rest
+  Instant begun_;                 // since then no request that counts is out
   std::optional<Instant> asked_;  // since then they can know
   std::optional<Instant> look_;
   std::map<NodeId, Member> members_;

@@ -27,7 +27,7 @@ class RestClockTest : public testing::Test {
     return clock_.late(awaited, {[&](NodeId node) { return node != silent; }}, rest_at(seconds));
   }
   void ask(double seconds) {
-    clock_.begin({});
+    clock_.begin({}, rest_at(seconds));
     clock_.left(rest_at(seconds));
   }
 
@@ -37,7 +37,7 @@ class RestClockTest : public testing::Test {
 
 // Claim: the time counts from when the request left, not from when it was decided: the store may be away.
 TEST_F(RestClockTest, CountsFromWhenTheRequestLeft) {
-  clock_.begin({});
+  clock_.begin({}, {});
   EXPECT_EQ(clock_.next_look(), std::nullopt);
   EXPECT_EQ(late({kResting}, 100), kNobody);
   clock_.left(rest_at(100));
@@ -142,7 +142,7 @@ TEST_F(RestClockTest, ARequestInTheirPlaceBeginsNoLimitAnew) {
   int given_up = 0;
   for (int s = 1; s < 2000 && given_up == 0; ++s) {
     if (s % 90 == 0) {
-      clock_.begin({kResting});
+      clock_.begin({kResting}, rest_at(s));
       clock_.left(rest_at(s));
     }
     clock_.beat(kResting, true, static_cast<std::uint64_t>(s), rest_at(s));
@@ -152,17 +152,30 @@ TEST_F(RestClockTest, ARequestInTheirPlaceBeginsNoLimitAnew) {
     if (found.given_up.contains(kResting)) given_up = s;
   }
   EXPECT_EQ(given_up, 600);
-  clock_.begin({kResting});
+  clock_.begin({kResting}, rest_at(700));
   clock_.left(rest_at(700));
   EXPECT_EQ(late({kResting}, 701), std::set{kResting}) << "all of its time was over";
-  clock_.begin({kResting});
-  clock_.begin({kResting});
+  clock_.begin({kResting}, rest_at(800));
+  clock_.begin({kResting}, rest_at(800));
   clock_.left(rest_at(800));
   EXPECT_EQ(late({kResting}, 801), std::set{kResting}) << "two deaths before the request had left";
   clock_.end();
-  clock_.begin({kResting});
+  clock_.begin({kResting}, rest_at(1000));
   clock_.left(rest_at(1000));
   EXPECT_EQ(late({kResting}, 1029), kNobody) << "no request was open";
+}
+
+// Claim: limits stand still while no request is out: the store may be away, and nobody can know of it.
+TEST_F(RestClockTest, LimitsStandStillWhileTheStoreIsAway) {
+  ask(0);
+  EXPECT_EQ(late({kResting}, 5), kNobody);
+  clock_.begin({kResting}, rest_at(5));
+  clock_.begin({kResting}, rest_at(300));
+  clock_.left(rest_at(1000));
+  for (int s = 1001; s < 1030; ++s) EXPECT_EQ(late({kResting}, s), kNobody) << s;
+  for (int s = 1030; s < 1595; ++s) EXPECT_EQ(look({kResting}, s).given_up, kNobody) << s;
+  EXPECT_EQ(look({kResting}, 1595).given_up, std::set{kResting})
+      << "five seconds of the first, and the rest of this";
 }
 
 // Claim: a late member is looked at once a second, and given up after the patience.

@@ -23,7 +23,8 @@ bool SilentTimes::lasts(Incarnation one, Duration in_this_lead) {
 Duration SilentTimes::left_of(Duration patience, Incarnation one) const {
   const auto before = before_.find(one);
   if (before == before_.end()) return patience;
-  return std::max(patience - before->second, std::min(patience, kLeastLeft));
+  const Duration least = before->second.ns >= 2 * patience.ns ? kLeastAtLast : kLeastLeft;
+  return std::max(patience - before->second, std::min(patience, least));
 }
 
 }  // namespace gossamer::cluster

@@ -20,8 +20,10 @@ namespace gossamer::cluster {
 class SilentTimes {
  public:
   static constexpr Duration kStep{10'000'000'000};
-  // Whatever was before, each lead gives a member so much: it needs some time to find the coordinator.
+  // Whatever was before, each lead gives a member so much: it needs some time to find the coordinator. After
+  // a silence of twice the patience it has less, as leads may be short.
   static constexpr Duration kLeastLeft{60'000'000'000};
+  static constexpr Duration kLeastAtLast{10'000'000'000};
   using Rows = std::map<Incarnation, Duration>;
 
   explicit SilentTimes(Rows before) : before_(before), rows_(std::move(before)) {}

@@ -53,11 +53,13 @@ TEST(SilentTimes, EndWithAWord) {
   EXPECT_EQ(times.rows().at(kSilentOne), from_seconds(10));
 }
 
-// Claim: a lead gives a minute at least, and never more than the patience.
+// Claim: a lead gives a minute at least, and never more than the patience. It gives ten seconds once the
+// silence is twice the patience: leads may be shorter than a minute.
 TEST(SilentTimes, LeaveAMinute) {
-  const SilentTimes times({{kSilentOne, from_seconds(10'000)}});
+  const SilentTimes times({{kSilentOne, from_seconds(1199)}, {kAnother, from_seconds(1200)}});
   EXPECT_EQ(times.left_of(kAllPatience, kSilentOne), from_seconds(60));
-  EXPECT_EQ(times.left_of(from_seconds(20), kSilentOne), from_seconds(20));
+  EXPECT_EQ(times.left_of(kAllPatience, kAnother), from_seconds(10));
+  EXPECT_EQ(times.left_of(from_seconds(5), kAnother), from_seconds(5));
 }
 
 }  // namespace

@@ -281,8 +281,9 @@ SparseChaosReport Run::run() {
     fleet_->run_for(0.01);
     look_for_standstill();
     // The run may stand still until the dead are given up.
-    const bool before = std::exchange(waits, fleet_->abandoned() || fleet_->waits_for_dead());
-    if (waits && !before && ++times <= fleet_->faults_injected()) end = end + Fleet::kPatience;
+    const bool before = waits;
+    if (fleet_->leader() != nullptr) waits = fleet_->abandoned() || fleet_->waits_for_dead();
+    if (waits && !before && ++times <= fleet_->faults_injected()) end = end + kSurelyGivenUp;
     if (const Instant then{end.ns - options_.calm.ns / 3}; fleet_->timeline().now() < then)
       late = committed();
   }
