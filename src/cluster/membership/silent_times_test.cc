@@ -41,7 +41,7 @@ TEST(SilentTimes, AddUpOverLeads) {
   EXPECT_LE(waited, 700) << "and then the minute of the last lead";
 }
 
-// Claim: who is heard has the whole patience again, in this lead and the next. Others keep theirs.
+// Claim: a member that is heard has the whole patience again, in this lead and the next. Others keep theirs.
 TEST(SilentTimes, EndWithAWord) {
   SilentTimes times({{kSilentOne, from_seconds(300)}, {kAnother, from_seconds(500)}});
   EXPECT_TRUE(times.ends(kSilentOne));
