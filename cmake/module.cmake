@@ -64,8 +64,8 @@ endif()
 
 # gossamer_test(NAME SOURCES ... [DEPS ...] [LIBS ...] [LABELS ...]): a GoogleTest program, each case one ctest.
 # Labels say where it runs beside the release build: `threads` under ThreadSanitizer in `make test`; `whole`, which tests
-# what others test below it, only in `make asan` and `make tsan`; all others are labelled `memory` and run under
-# AddressSanitizer in `make test`.
+# what others test below it, and `values`, which tests rules and plans over standard containers, only in `make asan` and
+# `make tsan`; all others are labelled `memory` and run under AddressSanitizer in `make test`.
 add_custom_target(threads_tests COMMENT "Test programs labelled threads")
 add_custom_target(memory_tests COMMENT "Test programs labelled memory")
 function(gossamer_test name)
@@ -82,7 +82,7 @@ function(gossamer_test name)
   if(NOT label)
     set(label memory)
   endif()
-  if(NOT label STREQUAL "whole")
+  if(label STREQUAL "memory" OR label STREQUAL "threads")
     add_dependencies(${label}_tests ${name})
   endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT ${GOSSAMER_TEST_SECONDS} LABELS "${label}")

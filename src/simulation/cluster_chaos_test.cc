@@ -147,7 +147,7 @@ TEST(ClusterChaos, CoordinatorsInTroubleCostNoMember) {
 }
 
 // Claim: the invariants hold and the fleet gets back to work, whatever happens. Even these few seeds reach
-// the branches that most of the protocol is about. (2,000 seeds: tests/simulation.)
+// the branches that most of the protocol is about. (More seeds: tests/simulation.)
 TEST(ClusterChaos, SeedsHold) {
   using Probe = cluster::ControlProbe;
   std::map<Probe, std::uint64_t> reached;

@@ -21,7 +21,7 @@ using sparse_engine::FleetDefectName;
 using sparse_engine::FleetProbe;
 
 // Claim: members train together what one learner trains alone, whatever happens. The exception is rare: all
-// copies of a part are lost. (2,000 seeds: tests/simulation.)
+// copies of a part are lost. (More seeds: tests/simulation.)
 TEST(SparseChaos, SeedsHold) {
   std::uint64_t lost = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
