@@ -431,27 +431,35 @@ std::optional<Instant> MemberNode::work(const host::PosixSignals& signals) {
   return wake;
 }
 
-// No other node takes its part over, in time or at all. While steps are taken, others may have copies of it,
-// and it just leaves. In three cases no copy may take its place, and it saves its part first:
-// - Nobody leads, and others may leave as well.
-// - All drain.
-// - All rest, and nothing is installed: the coordinator waits for silent members.
+Leaving leaving_now(const LeavingMember& member) {
+  const bool by_itself = member.nobody_leads && member.in_view;
+  const bool with_others = member.late && member.others && (member.all_drain || member.at_rest);
+  if (!member.saves && (by_itself || with_others)) return Leaving::kSaves;
+  return member.late ? Leaving::kLeaves : Leaving::kWaits;
+}
+
 void MemberNode::leave_in_time(Instant now) {
   const auto& members = process_->member()->view().members();
-  const bool late = *drain_deadline_ <= now;
-  const bool all_leave = std::ranges::all_of(
-      members, [](const auto& one) { return one.second.state() == membership::DRAINING; });
-  const bool unled = now + (kDrainTime - kUnledAfter) >= *drain_deadline_ && is_unled(*process_, now);
-  const bool by_itself = unled && members.contains(membership_.node);
-  if (!saves_ && (by_itself || (late && (all_leave || process_->member()->at_rest()) && !members.empty()))) {
+  const bool nobody_leads = now + (kDrainTime - kUnledAfter) >= *drain_deadline_ && is_unled(*process_, now);
+  const LeavingMember self{
+      .late = *drain_deadline_ <= now,
+      .saves = saves_,
+      .in_view = members.contains(membership_.node),
+      .nobody_leads = nobody_leads,
+      .others = !members.empty(),
+      .all_drain = std::ranges::all_of(
+          members, [](const auto& one) { return one.second.state() == membership::DRAINING; }),
+      .at_rest = process_->member()->at_rest()};
+  const Leaving what = leaving_now(self);
+  if (what == Leaving::kWaits) return;
+  drain_deadline_ = now + kDrainTime;
+  if (what == Leaving::kSaves) {
     saves_ = true;
-    drain_deadline_ = now + kDrainTime;
-    if (by_itself)
+    if (self.nobody_leads && self.in_view)
       log_.remark(LogLevel::kInfo, epoch(),
                   "no coordinator: it saves its part here, and brings it when it is back");
     engine_->on(cluster::MemberEvent(cluster::StopRequested{"it was told to stop"}), now);
-  } else if (late) {
-    drain_deadline_ = now + kDrainTime;
+  } else {
     process_->member()->leave_now("it was told to stop, and nobody took its part over in time", now);
   }
 }

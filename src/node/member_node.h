@@ -51,6 +51,24 @@ struct MemberOptions {
   ReportOptions report;
 };
 
+// What a member that was told to stop knows of the others.
+struct LeavingMember {
+  bool late = false;          // no other has taken its part over in the time that it gave them
+  bool saves = false;         // it has begun to save its part
+  bool in_view = false;       // the view that it knows has it
+  bool nobody_leads = false;  // and that has lasted
+  bool others = false;        // the view that it knows has members
+  bool all_drain = false;     // every one of them
+  bool at_rest = false;       // and nothing is installed: the coordinator waits for silent members
+};
+enum class Leaving { kWaits, kSaves, kLeaves };
+// While steps are taken, others may have copies of its part, and a late member just leaves. In three cases no
+// copy may take its place, and it saves its part first:
+// - Nobody leads, and others may leave as well. It need not be late.
+// - It is late, and all drain.
+// - It is late, and all rest.
+[[nodiscard]] Leaving leaving_now(const LeavingMember& member);
+
 class MemberNode {
  public:
   // The engine gives Aside what must not hold up its Work.

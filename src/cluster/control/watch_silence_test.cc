@@ -10,31 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "cluster/control/test_leadership.h"
-#include "cluster/control/watch.h"
+#include "cluster/control/test_watch.h"
 
 namespace gossamer::cluster {
 namespace {
 
-constexpr Patience kTenMinutes{from_seconds(600), from_seconds(600)};
-const Watch::CanLose kMayLoseAny = [](const std::set<NodeId>&) { return true; };
-const Watch::CanLose kMayLoseNone = [](const std::set<NodeId>&) { return false; };
-
-class WatchSilence : public ::testing::Test {
- protected:
-  // A member that has come and was heard at the beginning.
-  LedMember& living(std::uint64_t node) {
-    LedMember& member = around_.add(node, membership::SERVING);
-    watch_.expect(member, {});
-    watch_.come(member, {});
-    watch_.heard(member, {});
-    watch_.schedule(member);
-    return member;
-  }
-
-  TestLeadership around_;
-  Watch watch_{around_.shared(), around_.links, {}, {}};
-};
+using WatchSilence = WatchOfMembers;
 
 // Claim: patience goes on over the leads of several coordinators. What is left of it in this one counts, for
 // the member that was silent before, and for no other. A word of it gives it the whole again.

@@ -13,36 +13,19 @@
 #include <utility>
 #include <vector>
 
-#include "cluster/control/test_leadership.h"
+#include "cluster/control/test_watch.h"
 
 namespace gossamer::cluster {
 namespace {
 
-constexpr Patience kPatience{from_seconds(600), from_seconds(600)};
-const Watch::CanLose kCanLoseAny = [](const std::set<NodeId>&) { return true; };
-
-class WatchTest : public ::testing::Test {
- protected:
-  // A member that has come and was heard at the beginning.
-  LedMember& living(std::uint64_t node) {
-    LedMember& member = around_.add(node, membership::SERVING);
-    watch_.expect(member, {});
-    watch_.come(member, {});
-    watch_.heard(member, {});
-    watch_.schedule(member);
-    return member;
-  }
-
-  TestLeadership around_;
-  Watch watch_{around_.shared(), around_.links, {}, {}};
-};
+using WatchTest = WatchOfMembers;
 
 // Claim: a member that began and does not come is to be fenced after 10 s, and not sooner.
 TEST_F(WatchTest, LateMembersAreDue) {
   watch_.expect(around_.add(10, membership::JOINING), {});
   EXPECT_EQ(watch_.next_wakeup(), at(10));
-  EXPECT_TRUE(watch_.due(kPatience, kCanLoseAny, at(9.9)).empty());
-  const std::vector<Fencing> due = watch_.due(kPatience, kCanLoseAny, at(10));
+  EXPECT_TRUE(watch_.due(kTenMinutes, kMayLoseAny, at(9.9)).empty());
+  const std::vector<Fencing> due = watch_.due(kTenMinutes, kMayLoseAny, at(10));
   ASSERT_EQ(due.size(), 1u);
   EXPECT_EQ(due[0].nodes, std::vector{NodeId(10)});
   EXPECT_FALSE(watch_.next_wakeup().has_value());
@@ -56,13 +39,7 @@ TEST_F(WatchTest, SilentMembersAreDue) {
     SCOPED_TRACE(answers);
     TestLeadership around;
     Watch watch{around.shared(), around.links, {}, {}};
-    for (const std::uint64_t node : {10U, 11U}) {
-      LedMember& member = around.add(node, membership::SERVING);
-      watch.expect(member, {});
-      watch.come(member, {});
-      watch.heard(member, {});
-      watch.schedule(member);
-    }
+    for (const std::uint64_t node : {10U, 11U}) add_living(around, watch, node);
     LedMember& silent = around.run.members.at(NodeId(10));
     LedMember& other = around.run.members.at(NodeId(11));
     watch.closed(silent, {});
@@ -75,7 +52,7 @@ TEST_F(WatchTest, SilentMembersAreDue) {
         watch.schedule(other);
       }
       if (ms == answers) watch.says(NodeId(11), {.quiet = {NodeId(10)}}, now);
-      for (const Fencing& one : watch.due(kPatience, kCanLoseAny, now)) {
+      for (const Fencing& one : watch.due(kTenMinutes, kMayLoseAny, now)) {
         for (const NodeId node : one.nodes) due.emplace_back(ms, node);
       }
     }
@@ -103,14 +80,14 @@ TEST_F(WatchTest, SilenceOfAllIsOurOwn) {
   watch_.expect(around_.add(12, membership::SERVING), {});
   for (int s = 0; s < 600; ++s) {
     for (const int ms : {0, 300, 700}) {
-      EXPECT_TRUE(watch_.due(kPatience, kCanLoseAny, Instant{} + from_milliseconds(1000 * s + ms)).empty())
+      EXPECT_TRUE(watch_.due(kTenMinutes, kMayLoseAny, Instant{} + from_milliseconds(1000 * s + ms)).empty())
           << s << " s " << ms;
     }
   }
   EXPECT_EQ(around_.events(), std::vector<std::string>{"cut_off"});
   EXPECT_EQ(watch_.alone_since(at(599)), at(0));
   std::size_t due = 0;
-  for (const Fencing& one : watch_.due(kPatience, kCanLoseAny, at(600))) due += one.nodes.size();
+  for (const Fencing& one : watch_.due(kTenMinutes, kMayLoseAny, at(600))) due += one.nodes.size();
   EXPECT_EQ(due, 3u);
 }
 
@@ -124,7 +101,7 @@ TEST_F(WatchTest, EachHasItsPatience) {
   const Patience patience{.elsewhere = from_seconds(20), .here = from_seconds(15)};
   std::vector<std::pair<int, NodeId>> due;
   for (int ms = 0; ms < 60'000; ms += 500) {
-    for (const Fencing& one : watch_.due(patience, kCanLoseAny, Instant{} + from_milliseconds(ms))) {
+    for (const Fencing& one : watch_.due(patience, kMayLoseAny, Instant{} + from_milliseconds(ms))) {
       for (const NodeId node : one.nodes) due.emplace_back(ms, node);
     }
   }
@@ -145,7 +122,7 @@ TEST_F(WatchTest, TheSilentTogetherNeedAWitness) {
         watch_.heard(member, now);
         watch_.schedule(member);
       }
-      if (const auto due = watch_.due(kPatience, kCanLoseAny, now); !due.empty()) return due[0].nodes;
+      if (const auto due = watch_.due(kTenMinutes, kMayLoseAny, now); !due.empty()) return due[0].nodes;
     }
     return std::vector<NodeId>{};
   };
@@ -175,7 +152,7 @@ TEST_F(WatchTest, TheLastOfTheSilentTogetherIsOneOfFew) {
       watch_.schedule(member);
       if (ms == 2000) watch_.says(NodeId(node), {.quiet = {NodeId(10), NodeId(11)}}, now);
     }
-    for (const Fencing& one : watch_.due(kPatience, kCanLoseAny, now)) {
+    for (const Fencing& one : watch_.due(kTenMinutes, kMayLoseAny, now)) {
       EXPECT_GE(ms, 2000);
       for (const NodeId node : one.nodes) {
         watch_.forget(around_.run.members.at(node), now);
@@ -191,10 +168,10 @@ TEST_F(WatchTest, TheLastOfTheSilentTogetherIsOneOfFew) {
 // at once.
 TEST_F(WatchTest, AShorterPatienceCounts) {
   living(10);
-  for (int s = 15; s < 60; ++s) EXPECT_TRUE(watch_.due(kPatience, kCanLoseAny, at(s)).empty()) << s;
+  for (int s = 15; s < 60; ++s) EXPECT_TRUE(watch_.due(kTenMinutes, kMayLoseAny, at(s)).empty()) << s;
   constexpr Patience kShort{from_seconds(70), from_seconds(70)};
-  for (int s = 60; s < 70; ++s) EXPECT_TRUE(watch_.due(kShort, kCanLoseAny, at(s)).empty()) << s;
-  EXPECT_EQ(watch_.due(kShort, kCanLoseAny, at(70)).size(), 1u);
+  for (int s = 60; s < 70; ++s) EXPECT_TRUE(watch_.due(kShort, kMayLoseAny, at(s)).empty()) << s;
+  EXPECT_EQ(watch_.due(kShort, kMayLoseAny, at(70)).size(), 1u);
 }
 
 // Claim: others are asked about a member alone, too: at once if its connection closed, else after a second of
@@ -221,7 +198,7 @@ TEST_F(WatchTest, OthersAreAskedAboutOne) {
       const Instant now = Instant{} + from_milliseconds(ms);
       for (std::uint64_t node = 11; node < 14 && ms % 50 == 0; ++node) hear(node, now);
       if (ms >= 20'000 && ms % 50 == 0) hear(14, now);
-      if (!watch.due(kPatience, kCanLoseAny, now).empty()) due = ms;
+      if (!watch.due(kTenMinutes, kMayLoseAny, now).empty()) due = ms;
       if (asked || around.said(membership::ToMember::kDoubt) == 0) continue;
       asked = ms;
       EXPECT_EQ(around.said(membership::ToMember::kDoubt), 3);
@@ -232,7 +209,7 @@ TEST_F(WatchTest, OthersAreAskedAboutOne) {
     EXPECT_EQ(around.said(membership::ToMember::kDoubt), 4);
     EXPECT_EQ(around.events(), std::vector<std::string>{"unheard"});
     watch.says(NodeId(12), {.quiet = {NodeId(10)}}, at(30));
-    EXPECT_EQ(watch.due(kPatience, kCanLoseAny, at(30)).size(), 1u);
+    EXPECT_EQ(watch.due(kTenMinutes, kMayLoseAny, at(30)).size(), 1u);
   }
 }
 
@@ -250,7 +227,7 @@ TEST_F(WatchTest, AJoinerTakesOverLate) {
       watch_.heard(joins, now);
       watch_.schedule(joins);
     }
-    for (const Fencing& one : watch_.due(kPatience, kCanLoseAny, now)) {
+    for (const Fencing& one : watch_.due(kTenMinutes, kMayLoseAny, now)) {
       for (const NodeId node : one.nodes) due.emplace_back(ms, node);
     }
   }
@@ -324,7 +301,7 @@ TEST_F(WatchTest, NeededMembersAreSpared) {
       watch_.schedule(other);
       watch_.says(NodeId(12), {.quiet = {NodeId(10), NodeId(11)}}, now);
       const std::set<NodeId> before = std::exchange(asked_about, {});
-      const std::vector<Fencing> due = watch_.due(kPatience, can_lose, now);
+      const std::vector<Fencing> due = watch_.due(kTenMinutes, can_lose, now);
       asked += asked_about.empty() ? 0 : 1;
       due_ms = ms;
       if (!due.empty()) return due.front().nodes.size();
@@ -398,7 +375,7 @@ TEST_F(WatchTest, ItsOwnMachineProvesNothing) {
     const Instant now = Instant{} + from_milliseconds(ms);
     watch_.heard(own, now);
     watch_.schedule(own);
-    EXPECT_TRUE(watch_.due(kPatience, kCanLoseAny, now).empty()) << ms;
+    EXPECT_TRUE(watch_.due(kTenMinutes, kMayLoseAny, now).empty()) << ms;
   }
   EXPECT_EQ(watch_.alone_since(at(60)), at(0));
 }
@@ -417,7 +394,7 @@ TEST_F(WatchTest, AFleetComesOneByOne) {
       watch_.heard(member, now);
       watch_.schedule(member);
     }
-    for (const Fencing& one : watch_.due(kPatience, kCanLoseAny, now)) {
+    for (const Fencing& one : watch_.due(kTenMinutes, kMayLoseAny, now)) {
       for (const NodeId node : one.nodes) due.emplace_back(ms, node);
     }
   }
