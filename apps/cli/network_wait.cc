@@ -6,7 +6,7 @@
 namespace gossamer::cli {
 namespace {
 
-constexpr int kMostSeconds = 600;  // the patience of members
+constexpr int kPatienceSeconds = 600;  // the patience of members
 constexpr int kLookEveryMs = 1000;
 
 }  // namespace
@@ -14,7 +14,7 @@ constexpr int kLookEveryMs = 1000;
 Result<void> wait_for_network(Context& context, const std::function<Result<void>()>& attempt,
                               const std::function<bool()>& stop) {
   Result<void> last = attempt();
-  for (int second = 0; !last.ok() && second < kMostSeconds && !(stop && stop()); ++second) {
+  for (int second = 0; !last.ok() && second < kPatienceSeconds && !(stop && stop()); ++second) {
     if (second == 0)
       context.console.write(
           "waits for this machine's network, ten minutes at most: " + last.error().message() + "\n");

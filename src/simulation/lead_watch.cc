@@ -19,7 +19,7 @@ using cluster::Doubts;
 using cluster::Watch;
 
 // A member that is heard ten times a second is not suspected before.
-constexpr Duration kSurelyHeard{250'000'000};
+constexpr Duration kHeardLately{250'000'000};
 // A member whose connection is open does not seem dead before.
 constexpr Duration kMaybeDead{1'500'000'000};
 // A connection without a frame is closed after 10 s, and then the member is suspected at least.
@@ -48,7 +48,7 @@ void LeadWatch::began(Instant now) {
 
 // A leader that gave way is more patient the next time. Other ends of a lead count likewise.
 void LeadWatch::ended(Instant now) {
-  if (began_ && !lack(now, kSurelyHeard).hears_all)
+  if (began_ && !lack(now, kHeardLately).hears_all)
     alone_for_.ns = std::min(2 * alone_for_.ns, kPatienceOfAll.ns + CoordinatorProcess::kAloneFor.ns);
   began_.reset();
 }
@@ -148,7 +148,7 @@ bool LeadWatch::has_survivor(Instant now) const {
 bool LeadWatch::hears_holder(Instant now) const {
   return std::ranges::any_of(lives_, [&](const auto& one) {
     const Life& life = one.second;
-    return !life.down && now - life.heard <= kSurelyHeard && durable_.served(one.first) &&
+    return !life.down && now - life.heard <= kHeardLately && durable_.served(one.first) &&
            durable_.holds(life.node);
   });
 }
@@ -182,7 +182,7 @@ std::optional<std::string> LeadWatch::contradicted(NodeId node, Instant last, In
   for (const auto& [by, life] : lives_) {
     if (life.quiet.contains(node) && durable_.served(by)) ++quiet;
     const auto word = life.hears.find(node);
-    if (word == life.hears.end() || life.down || now - life.heard > kSurelyHeard) continue;
+    if (word == life.hears.end() || life.down || now - life.heard > kHeardLately) continue;
     // Others are asked once the silence is so long.
     const bool asked = word->second.since > last + Watch::kAskAfter;
     if (asked && word->second.beats >= kBeatsOfWord) ++hear;
@@ -225,7 +225,7 @@ LeadWatch::Lack LeadWatch::lack(Instant now, Duration time) const {
 
 std::optional<std::string> LeadWatch::stays(Instant now, bool rests) {
   if (!began_) return std::nullopt;
-  if (lack(now, kSurelyHeard).hears_all) alone_for_ = CoordinatorProcess::kAloneFor;
+  if (lack(now, kHeardLately).hears_all) alone_for_ = CoordinatorProcess::kAloneFor;
   Duration limit = alone_for_ + kLooksWithin;
   const Lack soon = lack(now, limit);
   if (rests && soon.missed < soon.all) limit = limit + options_.freeze_time;

@@ -16,7 +16,7 @@ namespace gossamer::host {
 namespace {
 
 // Far more than anything here takes. Only a failing test waits so long.
-constexpr double kPatienceSeconds = 60;
+constexpr double kPatienceSeconds = 300;
 
 class RealWorld final : public NetworkWorld {
  public:

@@ -21,12 +21,14 @@ import formatting
 import house
 import layers
 import open_work
+import own_names
 import sizes
 import text
 import words
 from tree import load_tree
 
-RULES = layers.RULES + sizes.RULES + classes.RULES + banned.RULES + house.RULES + text.RULES + words.RULES
+RULES = layers.RULES + sizes.RULES + classes.RULES + banned.RULES + house.RULES + own_names.RULES
+RULES += text.RULES + words.RULES
 ROOT = Path(__file__).resolve().parents[2]
 
 
