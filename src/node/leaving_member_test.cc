@@ -33,7 +33,7 @@ TEST(LeavingMember, SavesWhereNoCopyMayTakeItsPlace) {
     EXPECT_EQ(leaving_now({.late = late, .in_view = true, .others = true, .all_drain = true}), what);
     EXPECT_EQ(leaving_now({.late = late, .in_view = true, .others = true, .at_rest = true}), what);
   }
-  // Of a view without members `all_drain` says nothing.
+  // A view without members has nobody whose draining would say anything.
   EXPECT_EQ(leaving_now({.late = true, .all_drain = true, .at_rest = true}), Leaving::kLeaves);
 }
 
