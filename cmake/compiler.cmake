@@ -31,14 +31,14 @@ elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   # std::stable_sort of libstdc++ 12 calls what it marks as deprecated. From a precompiled header Clang says so.
   target_compile_options(gossamer_flags INTERFACE -Wno-deprecated-declarations)
 endif()
-# What tests themselves do is cheap; compiling them is not.
+# What most tests themselves do is cheap; compiling them is not.
 add_library(gossamer_test_flags INTERFACE)
 target_link_libraries(gossamer_test_flags INTERFACE gossamer_flags)
-if(GOSSAMER_SANITIZE)
-  target_compile_options(gossamer_test_flags INTERFACE -O0)
-else()
-  target_compile_options(gossamer_test_flags INTERFACE -O1)
-endif()
+target_compile_options(gossamer_test_flags INTERFACE -O0)
+# The others try all small cases, long histories or long sums. Unoptimised they would cost more than is saved.
+add_library(gossamer_computing_test_flags INTERFACE)
+target_link_libraries(gossamer_computing_test_flags INTERFACE gossamer_flags)
+target_compile_options(gossamer_computing_test_flags INTERFACE $<IF:$<BOOL:${GOSSAMER_SANITIZE}>,-O0,-O1>)
 if(GOSSAMER_SANITIZE)
   add_compile_options(-fsanitize=${GOSSAMER_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   if(GOSSAMER_SANITIZE_EXCEPT)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # gossamer_module(NAME [EACH_ALONE] [HEADERS ...] [SOURCES ...] [DEPS ...] [LIBS ...] [PUBLIC_LIBS ...]
-#                 [TESTS ...] [TEST_DEPS ...] [TEST_LIBS ...] [TEST_LABELS ...])
+#                 [TESTS ...] [TESTS_COMPUTE] [TEST_DEPS ...] [TEST_LIBS ...] [TEST_LABELS ...])
 #
 # One folder of src/ as one target `gossamer::NAME`. DEPS are our modules, LIBS are libraries of others
 # (PRIVATE: they do not leak to users of the module). Headers are compiled alone by the target
 # `all_verify_interface_header_sets`. TESTS become one program NAME_test, each case one ctest.
 function(gossamer_module name)
-  cmake_parse_arguments(M "EACH_ALONE;OWN_OPTIONS" "" "HEADERS;SOURCES;DEPS;LIBS;PUBLIC_LIBS;TESTS;TEST_DEPS;TEST_LIBS;TEST_LABELS" ${ARGN})
+  cmake_parse_arguments(M "EACH_ALONE;OWN_OPTIONS;TESTS_COMPUTE" "" "HEADERS;SOURCES;DEPS;LIBS;PUBLIC_LIBS;TESTS;TEST_DEPS;TEST_LIBS;TEST_LABELS" ${ARGN})
   set(target gossamer_${name})
   if(M_SOURCES)
     add_library(${target} STATIC ${M_SOURCES})
@@ -33,18 +33,22 @@ function(gossamer_module name)
   target_link_libraries(${target} ${scope} ${M_PUBLIC_LIBS})
 
   if(GOSSAMER_TESTS AND M_TESTS)
-    gossamer_test(${name}_test SOURCES ${M_TESTS} DEPS ${name} ${M_TEST_DEPS} LIBS ${M_TEST_LIBS}
+    set(compute)
+    if(M_TESTS_COMPUTE)
+      set(compute COMPUTES)
+    endif()
+    gossamer_test(${name}_test ${compute} SOURCES ${M_TESTS} DEPS ${name} ${M_TEST_DEPS} LIBS ${M_TEST_LIBS}
       LABELS ${M_TEST_LABELS})
   endif()
 endfunction()
 
-# The sources of a folder are compiled a few at a time, because most of the time goes into the headers that all of them
+# The sources of a folder are compiled a few at a time, because half of the time goes into the headers that all of them
 # read. A change of one source costs as many, so the build that people change has fewer.
 function(gossamer_unity target)
   if(NOT GOSSAMER_UNITY)
     return()
   endif()
-  set(batch 4)
+  set(batch 8)
   if(GOSSAMER_SANITIZE)
     set(batch 16)
   endif()
@@ -62,17 +66,22 @@ if(GOSSAMER_SANITIZE)
   set(GOSSAMER_TEST_SECONDS 1800)
 endif()
 
-# gossamer_test(NAME SOURCES ... [DEPS ...] [LIBS ...] [LABELS ...]): a GoogleTest program, each case one ctest.
+# gossamer_test(NAME [COMPUTES] SOURCES ... [DEPS ...] [LIBS ...] [LABELS ...]): a GoogleTest program, each case one ctest.
+# COMPUTES is for tests that compute much themselves: they are optimised a little.
 # Labels say where it runs beside the release build: `threads` under ThreadSanitizer in `make test`; `whole`, which tests
 # what others test below it, and `values`, which tests rules and plans over standard containers, only in `make asan` and
 # `make tsan`; all others are labelled `memory` and run under AddressSanitizer in `make test`.
 add_custom_target(threads_tests COMMENT "Test programs labelled threads")
 add_custom_target(memory_tests COMMENT "Test programs labelled memory")
 function(gossamer_test name)
-  cmake_parse_arguments(T "" "" "SOURCES;DEPS;LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(T "COMPUTES" "" "SOURCES;DEPS;LIBS;LABELS" ${ARGN})
+  set(kind test)
+  if(T_COMPUTES)
+    set(kind computing_test)
+  endif()
   add_executable(${name} ${T_SOURCES})
-  target_link_libraries(${name} PRIVATE gossamer_test_flags ${T_LIBS} GTest::gmock GTest::gtest_main)
-  gossamer_reuse(${name} test ${T_LIBS})
+  target_link_libraries(${name} PRIVATE gossamer_${kind}_flags ${T_LIBS} GTest::gmock GTest::gtest_main)
+  gossamer_reuse(${name} ${kind} ${T_LIBS})
   # Most of the time that a test takes to compile goes into the headers that all of them read.
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${GOSSAMER_UNITY} UNITY_BUILD_BATCH_SIZE 16)
   foreach(dep IN LISTS T_DEPS)
