@@ -2,11 +2,14 @@
 #include "apps/cli/answering.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "apps/cli/cluster_words.h"
 #include "base/shell_word.h"
@@ -26,18 +29,7 @@ std::function<Result<void>(const host::Endpoint&, const std::string&)> print_joi
 }
 
 Result<std::optional<double>> parse_threshold(const std::string& text) {
-  using Threshold = std::optional<double>;
-  if (text.empty()) return Threshold();
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc() && stop == end && value >= 0 && value <= 1) return Threshold(value);
-  return Error{.kind = ErrorKind::kUsage,
-               .where = "--threshold",
-               .what = "cannot use the value",
-               .got = "'" + text + "'",
-               .expected = "a probability between 0 and 1",
-               .fix = "write it as 0.5"};
+  return parse_number(text, {.flag = "--threshold", .most = 1, .expected = "a probability between 0 and 1"});
 }
 
 // Nothing where this process is to have the model.
@@ -79,6 +71,21 @@ Result<std::optional<commands::ModelNodes>> model_nodes(Context& context, const 
 }
 
 }  // namespace
+
+Result<std::optional<double>> parse_number(const std::string& text, const NumberRule& rule) {
+  using Number = std::optional<double>;
+  if (text.empty()) return Number();
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc() && stop == end && value >= 0 && value <= rule.most) return Number(value);
+  return Error{.kind = ErrorKind::kUsage,
+               .where = std::string(rule.flag),
+               .what = "cannot use the value",
+               .got = "'" + text + "'",
+               .expected = std::string(rule.expected),
+               .fix = "write it as 0.5"};
+}
 
 void add_nodes(Parser& parser, AnswerFlags& flags) {
   parser
@@ -129,6 +136,31 @@ Result<std::unique_ptr<commands::QuerySession>> open_answering(
   const auto able = context.engines.ability(**engine, open, "answers queries", model.directory);
   if (!able.ok()) return able.error();
   return (*able)(host, model);
+}
+
+Result<void> check_model_flags(Context& context, const Parser& parser, const std::string& directory,
+                               std::initializer_list<std::string_view> flags) {
+  const auto there = context.disk.exists(directory);
+  if (!there.ok() || !*there) return {};
+  const auto engine = context.engines.of_directory(context.disk, directory);
+  if (!engine.ok()) return engine.error();
+  for (const std::string_view flag : flags) {
+    const auto knows = [flag](const commands::EngineEntry& one) {
+      return std::ranges::find(one.model_flags, flag) != one.model_flags.end();
+    };
+    if (!parser.given(std::string(flag)) || knows(**engine)) continue;
+    std::vector<std::string_view> able;
+    for (const commands::EngineEntry& one : context.engines.all()) {
+      if (knows(one)) able.push_back(one.name);
+    }
+    return Error{.kind = ErrorKind::kUsage,
+                 .where = std::string(flag),
+                 .what = fmt::format("the flag is not for models of the engine '{}'", (*engine)->name),
+                 .got = fmt::format("{}, and such a model in {}", flag, directory),
+                 .expected = fmt::format("a model of: {}", fmt::join(able, ", ")),
+                 .fix = "leave the flag out"};
+  }
+  return {};
 }
 
 std::string model_line(const commands::EngineEntry& engine, const std::string& directory) {

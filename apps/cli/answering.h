@@ -6,8 +6,11 @@
 
 #include <cstddef>
 #include <functional>
+#include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
@@ -27,6 +30,15 @@ struct AnswerFlags {
   std::string nodes;      // empty: this process
   std::string join_at;    // empty: processes of this machine
 };
+// The range of an option that is a number: [0, most].
+struct NumberRule {
+  std::string_view flag;
+  double most = 1;
+  std::string_view expected;  // "a probability between 0 and 1"
+};
+// Nothing for an empty text.
+[[nodiscard]] Result<std::optional<double>> parse_number(const std::string& text, const NumberRule& rule);
+
 // Adds --nodes and --join-at.
 void add_nodes(Parser& parser, AnswerFlags& flags);
 // Adds DIR, --net-alone, --retrieval, --threshold and those two.
@@ -40,6 +52,13 @@ void add_answering(Parser& parser, AnswerFlags& flags);
 [[nodiscard]] Result<std::unique_ptr<commands::QuerySession>> open_answering(
     Context& context, const run::NodeHost& host,
     commands::EngineEntry::OpenSession commands::EngineEntry::* open, const commands::OpenModel& model);
+
+// Refuses flags that were given, and that do nothing for models of this engine (kUsage). `flags`: those of
+// the command of which some engine knows nothing. A directory that is missing is another error, of its
+// opening.
+[[nodiscard]] Result<void> check_model_flags(Context& context, const Parser& parser,
+                                             const std::string& directory,
+                                             std::initializer_list<std::string_view> flags);
 
 // Where the model of a finished run is, and how it is asked if its engine answers queries.
 [[nodiscard]] std::string model_line(const commands::EngineEntry& engine, const std::string& directory);

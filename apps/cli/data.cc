@@ -105,13 +105,14 @@ Parser make_import_parser(Context& context, const Command& self, ImportFlags& fl
   commands::ImportFiles& wanted = flags.wanted;
   Parser parser({self.name, self.help, self.example});
   parser.add_option("KIND", wanted.kind, kinds_help(context.engines)).required().type_name("");
-  parser.add_option("SRC", wanted.sources, "files, plain, .gz or .zst; - is standard input")
+  parser.add_option("SRC", wanted.sources, "files, plain, .gz or .zst; lm: or folders; - is standard input")
       .required()
       .type_name("");
   parser.add_option("--out", wanted.directory, "directory for the records, missing or empty")
       .required()
       .type_name("DIR");
-  parser.add_option("--skip-bad", flags.skip_bad, "leave out up to N bad lines; default 0").type_name("N");
+  parser.add_option("--skip-bad", flags.skip_bad, "leave out up to N bad lines; lm: or files; default 0")
+      .type_name("N");
   parser.add_flag("--as-is", wanted.as_is,
                   "sessions, text: take lines that look like CSV or another format as they are");
   parser.add_option("--test", flags.held_out, "dictionary: definitions to hold out for testing; default 5000")
@@ -172,6 +173,14 @@ Result<ExitStatus> run_inspect(Context& context, const Command& self,
 
   auto machine = Machine::create(context, flags);
   if (!machine.ok()) return machine.error();
+  for (const commands::EngineEntry& engine : context.engines.all()) {
+    if (!engine.inspect) continue;
+    const auto report = engine.inspect((*machine).host(), directory);
+    if (!report.ok()) return report.error();
+    if (!*report) continue;
+    context.output.write(flags.json ? (**report).json + "\n" : (**report).text);
+    return 0;
+  }
   auto look = commands::inspect_data((*machine).host(), directory);
   if (!look.ok()) return look.error();
   context.output.write(flags.json ? commands::to_json(*look) + "\n" : commands::to_text(*look));
@@ -194,6 +203,7 @@ Command data_import_command() {
           "  gossamer train xmc data.train=data/train --out runs/first\n"
           "  gossamer data import sessions clicks.txt.zst --out data/clicks\n"
           "  gossamer data import text wiki.txt.zst --out data/wiki\n"
+          "  gossamer data import lm books/ --out data/books\n"
           "  gossamer data import dictionary gcide.index gcide.dict.dz --out data/gcide",
       .run = run_import};
 }

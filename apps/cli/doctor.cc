@@ -4,6 +4,9 @@
 // stands between it and a coordinator?
 #include "commands/doctor.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "apps/cli/arguments.h"
 #include "apps/cli/cluster_words.h"
 #include "apps/cli/command.h"
@@ -40,6 +43,7 @@ Result<ExitStatus> run_doctor(Context& context, const Command& self, std::span<c
   std::vector<commands::Finding> findings;
   if (target.target.empty()) {
     findings = commands::examine((*machine).host());
+    std::ranges::move(commands::examine_parts(context.disk, context.engines), std::back_inserter(findings));
   } else {
     const auto whom = whom_to_examine(context, target);
     if (!whom.ok()) return whom.error();

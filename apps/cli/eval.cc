@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gossamer eval: how good a model is on a test set.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <string>
+
 #include "apps/cli/answering.h"
 #include "apps/cli/arguments.h"
+#include "apps/cli/cluster_words.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
 #include "commands/engine/engine_list.h"
@@ -18,7 +24,13 @@ struct EvalFlags {
   std::string baseline;
 };
 
-Result<ExitStatus> evaluate(Context& context, const EvalFlags& flags) {
+// A place for files that are gone at the end; empty where there is none.
+std::string scratch_directory() {
+  const auto state = state_directory();
+  return state.ok() ? fmt::format("{}/measuring/{}", absolute_path(*state), ::getpid()) : std::string();
+}
+
+Result<ExitStatus> evaluate(Context& context, const Parser& parser, const EvalFlags& flags) {
   auto skip_bad = parse_count(flags.skip_bad, {.flag = "--skip-bad", .min = 0, .max = UINT32_MAX});
   if (!skip_bad.ok()) return skip_bad.error();
   const auto engine = context.engines.of_directory(context.disk, flags.answer.directory);
@@ -26,13 +38,18 @@ Result<ExitStatus> evaluate(Context& context, const EvalFlags& flags) {
   const auto able = context.engines.ability(**engine, &commands::EngineEntry::evaluate,
                                             "measures models on test records", flags.answer.directory);
   if (!able.ok()) return able.error();
+  auto known = check_model_flags(context, parser, flags.answer.directory,
+                                 {"--net-alone", "--baseline", "--retrieval", "--nodes", "--join-at"});
+  if (!known.ok()) return known.error();
   auto model = model_to_open(context, flags.answer, 0, {});
   if (!model.ok()) return model.error();
   auto machine = Machine::create(context, flags.common);
   if (!machine.ok()) return machine.error();
-  const auto measured = (*able)(
-      (*machine).host(),
-      {.model = *std::move(model), .data = flags.data, .skip_bad = *skip_bad, .baseline = flags.baseline});
+  const auto measured = (*able)((*machine).host(), {.model = *std::move(model),
+                                                    .data = flags.data,
+                                                    .skip_bad = *skip_bad,
+                                                    .baseline = flags.baseline,
+                                                    .scratch = scratch_directory()});
   if (!measured.ok()) return measured.error();
   context.output.write(flags.common.json ? measured->json + "\n" : measured->text);
   return 0;
@@ -44,7 +61,9 @@ Result<ExitStatus> run_eval(Context& context, const Command& self, std::span<con
   parser.add_option("DIR", flags.answer.directory, "of a finished run, or its model/")
       .required()
       .type_name("");
-  parser.add_option("--data", flags.data, "test records: a file, or a directory of 'data import'")
+  parser
+      .add_option("--data", flags.data,
+                  "test records, or for a language model a text: a file, or a directory of 'data import'")
       .required()
       .type_name("FILE");
   parser.add_flag("--net-alone", flags.answer.net_alone, "without the training records that the model keeps");
@@ -61,20 +80,22 @@ Result<ExitStatus> run_eval(Context& context, const Command& self, std::span<con
   add_nodes(parser, flags.answer);
   parser.add_option("--skip-bad", flags.skip_bad, "leave out up to N bad lines; default 0").type_name("N");
   add_threads(parser, flags.common);
-  add_json(parser, flags.common, "one JSON object; metrics in percent, unrounded");
+  add_json(parser, flags.common, "one JSON object; metrics unrounded, in percent but for a language model");
   add_quiet(parser, flags.common);
   auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
   if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
-  return evaluate(context, flags);
+  return evaluate(context, parser, flags);
 }
 
 }  // namespace
 
 Command eval_command() {
   return {.name = "eval",
-          .help = "measures a model on test records",
-          .example = "Example:\n  gossamer eval runs/first --data test.txt.gz --json",
+          .help = "measures a model on test records, or on a text",
+          .example =
+              "Example:\n  gossamer eval runs/first --data test.txt.gz --json\n"
+              "  gossamer eval runs/lm --data other-book.txt",
           .run = run_eval};
 }
 

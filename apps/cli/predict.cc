@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 
 #include "apps/cli/answering.h"
 #include "apps/cli/arguments.h"
@@ -21,6 +23,11 @@ struct PredictFlags {
   CommonFlags common;
   AnswerFlags answer;
   std::vector<std::string> queries;
+  // For models that make texts; empty: as the model does.
+  std::string tokens;
+  std::string temperature;
+  std::string top_k;
+  std::string seed;
 };
 
 // Files are asked as texts: their names stand where queries do. A user who means their lines is told, but
@@ -114,13 +121,46 @@ Result<bool> reads_stdin(const std::vector<std::string>& queries) {
                .fix = "leave '-' out, or give all queries as lines of standard input"};
 }
 
-Result<ExitStatus> predict(Context& context, const PredictFlags& flags) {
+// Nothing for an empty text.
+Result<std::optional<std::uint64_t>> parse_optional(const std::string& text, const CountRule& rule) {
+  using Count = std::optional<std::uint64_t>;
+  if (text.empty()) return Count();
+  const auto count = parse_count(text, rule);
+  return count.ok() ? Result<Count>(Count(*count)) : count.error();
+}
+
+// How texts go on.
+Result<commands::TextWanted> text_wanted(const PredictFlags& flags) {
+  const auto tokens =
+      parse_optional(flags.tokens, {.flag = "--tokens", .min = 1, .max = commands::kMostNewTokens});
+  if (!tokens.ok()) return tokens.error();
+  const auto temperature = parse_number(
+      flags.temperature,
+      {.flag = "--temperature", .most = commands::kMostTemperature, .expected = "a number in 0..1000"});
+  if (!temperature.ok()) return temperature.error();
+  const auto top_k = parse_optional(flags.top_k, {.flag = "--top-k", .min = 0, .max = UINT32_MAX});
+  if (!top_k.ok()) return top_k.error();
+  const auto seed = parse_optional(flags.seed, {.flag = "--seed", .min = 0, .max = commands::kMostTextSeed});
+  if (!seed.ok()) return seed.error();
+  commands::TextWanted wanted{.tokens = *tokens, .temperature = *temperature, .seed = *seed};
+  if (*top_k) wanted.top_k = static_cast<std::uint32_t>(**top_k);
+  return wanted;
+}
+
+Result<ExitStatus> predict(Context& context, const Parser& parser, const PredictFlags& flags) {
   const auto lines = reads_stdin(flags.queries);
   if (!lines.ok()) return lines.error();
   auto top = parse_count(flags.answer.top, {.flag = "--top", .min = 1, .max = 10'000});
   if (!top.ok()) return top.error();
-  const auto model = model_to_open(context, flags.answer, *top, {});
+  const auto text = text_wanted(flags);
+  if (!text.ok()) return text.error();
+  auto known = check_model_flags(context, parser, flags.answer.directory,
+                                 {"--top", "--net-alone", "--retrieval", "--threshold", "--nodes",
+                                  "--join-at", "--tokens", "--temperature", "--top-k", "--seed"});
+  if (!known.ok()) return known.error();
+  auto model = model_to_open(context, flags.answer, *top, {});
   if (!model.ok()) return model.error();
+  model->text = *text;
   auto machine = Machine::create(context, flags.common);
   if (!machine.ok()) return machine.error();
   const run::NodeHost host = (*machine).host();
@@ -145,13 +185,21 @@ Result<ExitStatus> run_predict(Context& context, const Command& self,
   add_answering(parser, flags.answer);
   parser.add_option("TEXT", flags.queries, "queries; none, or -: the lines of standard input").type_name("");
   parser.add_option("--top", flags.answer.top, "labels to answer with; default 5").type_name("K");
+  parser.add_option("--tokens", flags.tokens, "lm: tokens to add to a prompt at most; default 200")
+      .type_name("N");
+  parser
+      .add_option("--temperature", flags.temperature,
+                  "lm: below 1 likely tokens are drawn more often, above 1 less; 0: the best; default 1")
+      .type_name("X");
+  parser.add_option("--top-k", flags.top_k, "lm: draw from the best K tokens; default 0: all").type_name("K");
+  parser.add_option("--seed", flags.seed, "lm: another one gives another text; default 1").type_name("N");
   add_threads(parser, flags.common);
   add_json(parser, flags.common, "answers are JSON lines with and without it");
   add_quiet(parser, flags.common);
   auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
   if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
-  return predict(context, flags);
+  return predict(context, parser, flags);
 }
 
 }  // namespace
@@ -159,7 +207,7 @@ Result<ExitStatus> run_predict(Context& context, const Command& self,
 Command predict_command() {
   return {
       .name = "predict",
-      .help = "answers queries with the best labels, one JSON line each",
+      .help = "answers queries with labels, or prompts with texts, one JSON line each",
       .example =
           "A query is a text for models of text, 'ITEM ITEM ...' for models of sessions, words for those "
           "of plain\n"
@@ -176,9 +224,13 @@ Command predict_command() {
           "of a query;\n"
           "\"nothing_known\" says that nothing of it is known. A query has no \"context\": it and other "
           "keys are not\n"
-          "looked at, and \"ignored_keys\" names them. \"labels\" may stand there, as in test records.\n\n"
+          "looked at, and \"ignored_keys\" names them. \"labels\" may stand there, as in test records.\n"
+          "For a language model a query is a prompt, or {\"text\": ... [, \"tokens\", \"temperature\", "
+          "\"top_k\", \"seed\"]}.\n"
+          "The answer is {\"text\", \"tokens\"}: prompt and what was added, and how many tokens that are.\n\n"
           "Example:\n  gossamer predict runs/dictionary \"the meat of a deer\" --top 3\n"
           "  gossamer predict runs/shop \"shoes socks laces\"\n"
+          "  gossamer predict runs/lm \"Once upon\" --tokens 300 --temperature 0.8\n"
           "  tail -n +2 test.txt | gossamer predict runs/first > answers.jsonl",
       .run = run_predict};
 }

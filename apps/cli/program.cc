@@ -15,7 +15,7 @@ namespace {
 
 std::string general_help(std::span<const Command> commands) {
   std::string text =
-      "Gossamer trains huge sparse classifiers on ordinary machines.\n\n"
+      "Gossamer trains huge sparse classifiers on ordinary machines, and language models.\n\n"
       "Usage: gossamer COMMAND [ARGUMENTS] [key=value ...]\n\nCommands:\n";
   for (const Command& command : commands) text += fmt::format("  {:<20} {}\n", command.name, command.help);
   text +=

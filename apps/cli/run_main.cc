@@ -11,6 +11,7 @@
 #include "host/posix/clock.h"
 #include "host/posix/disk.h"
 #include "host/posix/environment.h"
+#include "host/posix/module.h"
 
 namespace gossamer::cli {
 
@@ -24,7 +25,10 @@ int run_main(int argc, char** argv, const commands::EngineList& engines) {
   Output output;
   Context context{.engines = engines, .disk = disk, .clock = clock, .console = console, .output = output};
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  return run_program(context, arguments);
+  const int status = run_program(context, arguments);
+  // The command's files are closed, and its output is written.
+  if (host::any_module_open()) host::end_process(status);
+  return status;
 }
 
 }  // namespace gossamer::cli

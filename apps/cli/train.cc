@@ -247,6 +247,7 @@ Command train_command() {
           "Example:\n  gossamer train xmc data.train=train.txt.gz data.test=test.txt.gz --out runs/first\n"
           "  gossamer train next-item data.train=sessions.txt --out runs/shop\n"
           "  gossamer train word2vec data.train=text.txt.zst --out runs/words\n"
+          "  gossamer train lm data.train=book.txt --out runs/book\n"
           "  gossamer train xmc data.train=train.txt.gz --nodes 4 --out runs/four\n"
           "  gossamer train --resume --out runs/first\n"
           "  gossamer train --keys xmc",

@@ -4,9 +4,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <string>
+#include <vector>
+
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
+#include "commands/engine/engine_part.h"
 #include "net/codec/codec.h"
 #include "node/admission/enrolling.h"
 
@@ -17,6 +21,25 @@ std::string wire_versions() {
   const cluster::WireRange wire = node::wire_range();
   return wire.least == wire.most ? fmt::format("{}", wire.most)
                                  : fmt::format("{} to {}", wire.least, wire.most);
+}
+
+// What engines need beside the program.
+std::vector<commands::EnginePart> engine_parts(Context& context) {
+  std::vector<commands::EnginePart> parts;
+  for (const commands::EngineEntry& engine : context.engines.all()) {
+    if (engine.part) parts.push_back(engine.part(context.disk));
+  }
+  return parts;
+}
+
+// {"torch":"2.13.0"}; null for what cannot be used.
+nlohmann::ordered_json parts_json(const std::vector<commands::EnginePart>& parts) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const commands::EnginePart& part : parts) {
+    nlohmann::ordered_json& version = json[std::string(part.name)];
+    if (part.state == commands::EnginePart::State::kThere) version = part.version;
+  }
+  return json;
 }
 
 Result<ExitStatus> run_version(Context& context, const Command& self,
@@ -35,6 +58,7 @@ Result<ExitStatus> run_version(Context& context, const Command& self,
   for (const kernels::Isa each : kernels::kAllIsas) {
     if (kernels::supported(each)) supported.emplace_back(kernels::name(each));
   }
+  const std::vector<commands::EnginePart> parts = engine_parts(context);
   if (flags.json) {
     const nlohmann::ordered_json json = {
         {"version", GOSSAMER_VERSION},
@@ -42,6 +66,7 @@ Result<ExitStatus> run_version(Context& context, const Command& self,
         {"isa", isa},
         {"isas_supported", supported},
         {"codecs", net::kCodecNames},
+        {"parts", parts_json(parts)},
         {"wire_versions", {{"link", {{"min", node::wire_range().least}, {"max", node::wire_range().most}}}}}};
     context.output.line(json.dump());
     return 0;
@@ -51,6 +76,10 @@ Result<ExitStatus> run_version(Context& context, const Command& self,
                   "codecs    {}\nwire      {} (a run's nodes must have one in common)\n",
                   GOSSAMER_VERSION, GOSSAMER_BUILD_TYPE, GOSSAMER_COMPILER, isa, fmt::join(supported, " "),
                   fmt::join(net::kCodecNames, " "), wire_versions()));
+  for (const commands::EnginePart& part : parts) {
+    context.output.write(
+        fmt::format("{:<9} {}{}{}\n", part.name, part.found, part.advice.empty() ? "" : "; ", part.advice));
+  }
   return 0;
 }
 

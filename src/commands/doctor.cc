@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/human_bytes.h"
 #include "host/api/files.h"
@@ -174,6 +175,22 @@ constexpr const char* word(Health health) {
 std::vector<Finding> examine(const run::NodeHost& host) {
   return {check_cpu(host),   check_cores(host), check_memory(host), check_huge_pages(host),
           check_clock(host), check_disk(host),  check_network(host)};
+}
+
+std::vector<Finding> examine_parts(host::Disk& disk, const EngineList& engines) {
+  std::vector<Finding> findings;
+  for (const EngineEntry& engine : engines.all()) {
+    if (!engine.part) continue;
+    EnginePart part = engine.part(disk);
+    const Health health = part.state == EnginePart::State::kThere     ? Health::kGood
+                          : part.state == EnginePart::State::kMissing ? Health::kAdvice
+                                                                      : Health::kBad;
+    findings.push_back({.name = part.name,
+                        .health = health,
+                        .found = std::move(part.found),
+                        .advice = std::move(part.advice)});
+  }
+  return findings;
 }
 
 std::string to_text(const std::vector<Finding>& findings) {

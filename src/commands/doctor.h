@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "commands/engine/engine_list.h"
+#include "host/api/disk.h"
 #include "kernels/isa.h"
 #include "run/node_host.h"
 
@@ -30,6 +32,9 @@ struct Finding {
 
 // Looks at the working directory and the machine of `host`. Cores and threads are those of its Compute.
 [[nodiscard]] std::vector<Finding> examine(const run::NodeHost& host);
+
+// Looks at what engines need beside the program. What is missing is no fault: other engines do without it.
+[[nodiscard]] std::vector<Finding> examine_parts(host::Disk& disk, const EngineList& engines);
 
 [[nodiscard]] std::string to_text(const std::vector<Finding>& findings);
 // {"ok":true,"checks":[{"name","health","found","advice"}]}

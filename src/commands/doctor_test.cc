@@ -5,7 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
+#include "engines/check/check_config.h"
 #include "host/api/files.h"
 #include "host/sim/clock.h"
 #include "host/sim/compute.h"
@@ -71,6 +74,32 @@ TEST(Doctor, JudgesTheDisk) {
   EXPECT_EQ(judge(64 * kMiB), Health::kAdvice);
   EXPECT_EQ(judge(2048 * kMiB - 1), Health::kAdvice);
   EXPECT_EQ(judge(2048 * kMiB), Health::kGood);
+}
+
+// Claim: what an engine lacks beside the program is advice, and what is broken is bad. Engines without such a
+// part are passed over.
+TEST(Doctor, LooksAtPartsOfEngines) {
+  using enum EnginePart::State;
+  host::SimDisk disk;
+  for (const auto& [state, health] : {std::pair(kThere, Health::kGood), std::pair(kMissing, Health::kAdvice),
+                                      std::pair(kBroken, Health::kBad)}) {
+    const auto good = [](const settings::Values&) { return Result<void>(); };
+    const EngineList engines({{.name = "one", .help = "", .keys = &check::check_keys(), .check = good},
+                              {.name = "two",
+                               .help = "",
+                               .keys = &check::check_keys(),
+                               .check = good,
+                               .part = [state = state](host::Disk&) {
+                                 return EnginePart{
+                                     .name = "library", .state = state, .found = "found", .advice = "advice"};
+                               }}});
+    const std::vector<Finding> findings = examine_parts(disk, engines);
+    ASSERT_EQ(findings.size(), 1U);
+    EXPECT_EQ(findings[0].name, "library");
+    EXPECT_EQ(findings[0].health, health);
+    EXPECT_EQ(findings[0].found, "found");
+    EXPECT_EQ(findings[0].advice, "advice");
+  }
 }
 
 // Advice leaves the machine fit, a bad finding does not. Text and JSON both show everything.

@@ -6,6 +6,6 @@
 
 namespace gossamer::commands {
 
-EngineList product_engines() { return EngineList({sparse_entry(), check_entry()}); }
+EngineList product_engines() { return EngineList({sparse_entry(), check_entry(), lm_entry()}); }
 
 }  // namespace gossamer::commands

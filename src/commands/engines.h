@@ -14,6 +14,8 @@ namespace gossamer::commands {
 
 // Trains and serves wide classifiers and embeddings.
 [[nodiscard]] EngineEntry sparse_entry();
+// Trains and asks language models, by libtorch.
+[[nodiscard]] EngineEntry lm_entry();
 // Shows that a fleet works.
 [[nodiscard]] EngineEntry check_entry();
 

@@ -85,6 +85,8 @@ EngineEntry sparse_entry() {
           .evaluate = measure_model,
           .predict = open_session,
           .serve = open_session,
+          .model_flags = {"--top", "--net-alone", "--retrieval", "--threshold", "--nodes", "--join-at",
+                          "--baseline"},
           .import_kinds = import_kinds(),
           .import = import_files,
           .export_weights = export_weights};

@@ -7,7 +7,7 @@
 //   metrics.jsonl   a line per reported step       cache/        the imported data, may be deleted
 //   events.jsonl    what happened                  model/        the result: all that predict needs
 //   summary.json    written last: the run is done  curve.svg     a picture of metrics.jsonl
-//   data.sum        tells the data from other data
+//   data.sum        tells the data from other data data/         the imported text of a language model
 //
 // Owner: the training command, one thread. It holds the directory's lock, so two runs cannot share one.
 #pragma once
@@ -37,6 +37,7 @@ struct RunPaths {
   [[nodiscard]] std::string parts() const { return root + "/nodes/parts"; }
   [[nodiscard]] std::string reports() const { return root + "/nodes/reports"; }
   [[nodiscard]] std::string cache() const { return root + "/cache"; }
+  [[nodiscard]] std::string data() const { return root + "/data"; }
   [[nodiscard]] std::string data_sum() const { return root + "/data.sum"; }
   [[nodiscard]] std::string model() const { return root + "/model"; }
   [[nodiscard]] std::string curve() const { return root + "/curve.svg"; }

@@ -244,7 +244,7 @@ TEST(RunDirectory, AbandonedRunsBeginAgain) {
       auto run = open(disk, Continue::kNo);
       ASSERT_TRUE(run.ok());
       const RunPaths& paths = run->paths();
-      for (const std::string& made : {paths.cache(), paths.checkpoints()})
+      for (const std::string& made : {paths.cache(), paths.data(), paths.checkpoints()})
         ASSERT_TRUE(disk.make_directories(made + "/inner").ok());
       for (const std::string& made : {paths.metrics(), paths.events(), paths.data_sum(),
                                       paths.data_sum() + ".tmp", paths.config() + ".tmp"})

@@ -163,7 +163,7 @@ class Toy(unittest.TestCase):
             refused = program.run(command, config, "--out", self.out)
             self.assertEqual(refused.status, 2, refused.err)
             self.assertIn("the engine 'check' does not do this", refused.err)
-            self.assertRegex(refused.err, "expected +an engine that trains: sparse, toy")
+            self.assertRegex(refused.err, "expected +an engine that trains: sparse, lm, toy")
         with open(config, "w", encoding="utf-8") as file:
             file.write(f'engine = "sparse"\n[data]\ntrain = "{self.directory}/none"\n')
         refused = program.run("train", config, "--out", self.out)

@@ -91,7 +91,7 @@ class WrongWords(unittest.TestCase):
     # A flag that would do nothing is refused, and the kinds of data are named which have it.
     def test_flags_of_other_data(self):
         self.refused(["data", "import", "dictionary", "a", "--out", "b", "--skip-bad", "3"], "not for dictionary data",
-                     "xmc, jsonl, sessions or text data")  # fmt: skip
+                     "xmc, jsonl, sessions, text or lm data")  # fmt: skip
         for flag in (["--test", "3"], ["--keep", "x"], ["--plain"]):
             self.refused(["data", "import", "text", "a", "--out", "b", *flag], flag[0], "not for text data", "dictionary data")
 
@@ -191,7 +191,7 @@ class Machine(unittest.TestCase):
         doctor = program.run("doctor", "--json").json()
         self.assertIs(doctor["ok"], True)
         names = [check["name"] for check in doctor["checks"]]
-        self.assertEqual(names, ["cpu", "cores", "memory", "huge pages", "clock", "disk", "network"])
+        self.assertEqual(names, ["cpu", "cores", "memory", "huge pages", "clock", "disk", "network", "torch"])
         for check in doctor["checks"]:
             self.assertEqual(check["advice"] == "", check["health"] == "good", check)
 

@@ -16,8 +16,10 @@
 #include <vector>
 
 #include "base/result.h"
+#include "commands/engine/engine_part.h"
 #include "commands/engine/model_requests.h"
 #include "commands/engine/query_session.h"
+#include "host/api/disk.h"
 #include "run/node_host.h"
 #include "settings/key_table.h"
 
@@ -70,10 +72,18 @@ struct EngineEntry {
       std::function<Result<std::unique_ptr<QuerySession>>(const run::NodeHost&, const OpenModel&)>;
   OpenSession predict = {};
   OpenSession serve = {};
+  // Flags of `predict`, `eval` and `serve` that models of other engines may not have: "--net-alone". They
+  // live as long as the program.
+  std::vector<std::string_view> model_flags = {};
   // Both or none.
   std::vector<ImportKind> import_kinds = {};
   std::function<Result<Report>(const run::NodeHost&, const ImportFiles&)> import = {};
+  // What is in a directory of imported data. Nothing: there are none of this engine.
+  std::function<Result<std::optional<Report>>(const run::NodeHost&, const std::string& directory)> inspect =
+      {};
   std::function<Result<Report>(const run::NodeHost&, const ExportModel&)> export_weights = {};
+  // What the engine needs beside the program, as it stands on this machine.
+  std::function<EnginePart(host::Disk&)> part = {};
 };
 
 }  // namespace gossamer::commands

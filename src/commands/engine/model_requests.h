@@ -30,6 +30,17 @@ struct ModelNodes {
   std::string program_name;  // for peers
 };
 
+// How a model of texts goes on with a prompt. Nothing: as its engine does.
+struct TextWanted {
+  std::optional<std::uint64_t> tokens = {};  // to add at most, 1..kMostNewTokens
+  std::optional<double> temperature = {};    // 0..kMostTemperature; 0: the best token
+  std::optional<std::uint32_t> top_k = {};   // the best of these are drawn from; 0: of all
+  std::optional<std::uint64_t> seed = {};    // 0..kMostTextSeed
+};
+inline constexpr std::uint64_t kMostNewTokens = 1'000'000;
+inline constexpr double kMostTemperature = 1000;
+inline constexpr std::uint64_t kMostTextSeed = (std::uint64_t{1} << 53) - 1;
+
 // Opens a model for queries.
 struct OpenModel {
   std::string directory;  // of a finished run, or its model/
@@ -40,6 +51,7 @@ struct OpenModel {
   std::function<bool()> stop = {};       // asked while it waits for nodes; may be empty
   // Labels with less probability are left out of answers; 0..1. Nothing: none is.
   std::optional<double> threshold = {};
+  TextWanted text = {};
 };
 
 struct MeasureModel {
@@ -47,6 +59,8 @@ struct MeasureModel {
   std::string data;  // test records
   std::uint64_t skip_bad = 0;
   std::string baseline = {};  // what is measured in place of the model; empty: the model
+  // A directory for files that are gone at the end, missing so far. Empty: there is no place for any.
+  std::string scratch = {};
 };
 
 struct ExportModel {

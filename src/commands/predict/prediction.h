@@ -72,11 +72,6 @@ struct EvaluateRequest {
 // The same as a small table for people.
 [[nodiscard]] std::string metrics_text(const sparse_engine::Metrics& metrics);
 
-// The path of the model of DIR, which is a run directory or a model directory. kFailed when there is none.
-[[nodiscard]] Result<std::string> find_model(const run::NodeHost& host, const std::string& directory);
-// The error of a model that was found in DIR. Where it is damaged or has lost a file, and DIR is its run, the
-// error says how the run writes it again. Reads the newest checkpoint for that.
-[[nodiscard]] Error model_error(const run::NodeHost& host, const std::string& directory, Error error);
 // Reads a model. kBadData when it is damaged.
 [[nodiscard]] Result<sparse_engine::Model> open_model(const run::NodeHost& host,
                                                       const std::string& directory);

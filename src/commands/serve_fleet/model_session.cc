@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "commands/predict/prediction.h"
+#include "commands/run/found_model.h"
 #include "commands/serve_fleet/serving_fleet.h"
 #include "engines/sparse/model/model_file.h"
 

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/check.h"
 #include "host/posix/cgroup.h"
 #include "host/posix/disk.h"
 
@@ -30,6 +31,11 @@ std::optional<std::string> environment(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   if (value == nullptr) return std::nullopt;
   return std::string(value);
+}
+
+void set_environment_default(const std::string& name, const std::string& value) {
+  constexpr int kKeep = 0;
+  CHECK(::setenv(name.c_str(), value.c_str(), kKeep) == 0, name);
 }
 
 std::string machine_name() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The surroundings of a process: environment variables, the cores it may use, the terminal. Thread rule: any
-// thread; environment() as long as nobody changes the environment (nothing here does).
+// thread; environment() as long as nobody changes the environment (set_environment_default() alone does).
 #pragma once
 
 #include <optional>
@@ -15,6 +15,10 @@ void hold_standard_streams();
 
 // The variable's value, which may be empty; nothing when it is not set.
 [[nodiscard]] std::optional<std::string> environment(const std::string& name);
+
+// Sets a variable that is not set, also not to an empty value. For a library that is opened later. Requires
+// that no other thread reads the environment meanwhile.
+void set_environment_default(const std::string& name, const std::string& value);
 
 // What this machine calls itself; "?" if it does not say.
 [[nodiscard]] std::string machine_name();

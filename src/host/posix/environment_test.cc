@@ -21,6 +21,19 @@ TEST(Environment, ReadsVariables) {
   EXPECT_EQ(environment("GOSSAMER_ENVIRONMENT_TEST"), std::nullopt);
 }
 
+// Claim: a default sets a variable that is missing, and changes none that is set, be it to nothing.
+TEST(Environment, DefaultsChangeNothingThatIsSet) {
+  ASSERT_EQ(::unsetenv("GOSSAMER_ENVIRONMENT_TEST"), 0);
+  set_environment_default("GOSSAMER_ENVIRONMENT_TEST", "first");
+  EXPECT_EQ(environment("GOSSAMER_ENVIRONMENT_TEST"), "first");
+  set_environment_default("GOSSAMER_ENVIRONMENT_TEST", "second");
+  EXPECT_EQ(environment("GOSSAMER_ENVIRONMENT_TEST"), "first");
+  ASSERT_EQ(::setenv("GOSSAMER_ENVIRONMENT_TEST", "", 1), 0);
+  set_environment_default("GOSSAMER_ENVIRONMENT_TEST", "third");
+  EXPECT_EQ(environment("GOSSAMER_ENVIRONMENT_TEST"), "");
+  ASSERT_EQ(::unsetenv("GOSSAMER_ENVIRONMENT_TEST"), 0);
+}
+
 // A process that is tied to one core has one core.
 TEST(Environment, CoresFollowAffinity) {
   EXPECT_GE(usable_cores(), 1);

@@ -2,12 +2,20 @@
 #include "host/posix/module.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <cstdio>
 #include <utility>
 
 #include "base/check.h"
 
 namespace gossamer::host {
+namespace {
+
+std::atomic<bool> module_open = false;
+
+}  // namespace
 
 Result<void*> open_module(const std::string& path, const std::string& symbol) {
   CHECK(path.find('/') != std::string::npos, path);  // else the loader would look elsewhere
@@ -18,10 +26,18 @@ Result<void*> open_module(const std::string& path, const std::string& symbol) {
   // RTLD_NOW: what is missing shows here, and not in the middle of a run.
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return failed("cannot open a module of this program");
+  module_open = true;
   (void)dlerror();
   void* const address = dlsym(library, symbol.c_str());
   if (address == nullptr) return failed("this module is not one of this program");
   return address;
+}
+
+bool any_module_open() { return module_open; }
+
+void end_process(int status) {
+  (void)std::fflush(nullptr);
+  ::_exit(status);
 }
 
 }  // namespace gossamer::host

@@ -3,12 +3,36 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 
 namespace gossamer::host {
 namespace {
 
 constexpr const char* kAnswer = "gossamer_test_answer";
+
+// Claim: what could not be opened is no open module, and what was opened is one. (It comes first: a module
+// stays open.)
+TEST(Module, IsKnownToBeOpen) {
+  EXPECT_FALSE(open_module(testing::TempDir() + "absent.so", kAnswer).ok());
+  EXPECT_FALSE(any_module_open());
+  ASSERT_TRUE(open_module(TEST_MODULE, kAnswer).ok());
+  EXPECT_TRUE(any_module_open());
+}
+
+// Claim: a process ends with its status and what its streams hold, and without what would run at its exit.
+TEST(Module, EndsTheProcessAtOnce) {
+  EXPECT_EXIT(
+      {
+        static char buffer[256];
+        std::setvbuf(stderr, buffer, _IOFBF, sizeof buffer);
+        (void)std::fwrite("told last", 1, 9, stderr);
+        std::atexit([] { std::abort(); });
+        end_process(7);
+      },
+      testing::ExitedWithCode(7), "told last");
+}
 
 // Claim: a module opens, and its functions can be called; opened again it is the same.
 TEST(Module, Opens) {

@@ -16,14 +16,16 @@ namespace gossamer::pipeline {
 double HeldOutLoss::perplexity() const { return std::exp(mean()); }
 double HeldOutLoss::bits_per_byte() const { return loss / std::numbers::ln2 / static_cast<double>(bytes); }
 
-Result<HeldOutLoss> held_out_loss(StageBackend& model, const tokens::EvalWindows& windows,
-                                  std::uint64_t text_bytes, std::uint32_t microbatch) {
+Result<HeldOutLoss> held_out_loss(StageBackend& model, const HeldOutText& text) {
+  const tokens::EvalWindows& windows = text.windows;
+  const std::uint32_t microbatch = text.microbatch;
   CHECK(microbatch >= 1 && model.cut().has_embedding() && model.cut().has_head());
-  HeldOutLoss all{.bytes = text_bytes};
+  HeldOutLoss all{.bytes = text.bytes};
   const std::size_t context = windows.context();
   std::vector<TokenNumber> inputs(microbatch * context);
   std::vector<TokenNumber> targets(microbatch * context);
   for (std::uint64_t begin = 0; begin < windows.windows();) {
+    if (text.stop && text.stop()) return Error{.where = "measuring", .what = "stopped"};
     // The last window is shorter, so it goes alone.
     std::uint32_t count = 0;
     std::size_t length = context;

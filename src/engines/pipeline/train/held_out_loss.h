@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "base/result.h"
 #include "engines/pipeline/stage/stage_backend.h"
@@ -22,9 +23,13 @@ struct HeldOutLoss {
   [[nodiscard]] double bits_per_byte() const;  // of the text, so tokenizers can be compared
 };
 
-// `windows` of a microbatch at most, at least 1. The backend has the whole model. Errors: those of the
-// backend.
-[[nodiscard]] Result<HeldOutLoss> held_out_loss(StageBackend& model, const tokens::EvalWindows& windows,
-                                                std::uint64_t text_bytes, std::uint32_t microbatch);
+struct HeldOutText {
+  const tokens::EvalWindows& windows;
+  std::uint64_t bytes = 0;          // of the text
+  std::uint32_t microbatch = 1;     // windows that are computed together at most, at least 1
+  std::function<bool()> stop = {};  // asked between microbatches; true ends it. May be empty
+};
+// The backend has the whole model. Errors: those of the backend; kFailed where `stop` has ended it.
+[[nodiscard]] Result<HeldOutLoss> held_out_loss(StageBackend& model, const HeldOutText& text);
 
 }  // namespace gossamer::pipeline

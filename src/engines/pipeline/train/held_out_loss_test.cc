@@ -35,12 +35,26 @@ TEST(HeldOutLoss, EachTargetOnce) {
       loss += task->loss().loss;
     }
     for (const std::uint32_t microbatch : {1U, 2U, 100U}) {
-      const auto all = held_out_loss(*model, *windows, size, microbatch);
+      const auto all = held_out_loss(*model, {.windows = *windows, .bytes = size, .microbatch = microbatch});
       ASSERT_TRUE(all.ok());
       EXPECT_EQ(all->tokens, size - 1);
       EXPECT_NEAR(all->loss, loss, 1e-12 * loss) << size << " tokens, microbatches of " << microbatch;
     }
   }
+}
+
+// Claim: what is asked to stop ends before its next microbatch.
+TEST(HeldOutLoss, StopsBetweenMicrobatches) {
+  const auto model = TinyText::model();
+  const auto file = TinyText::file(40);
+  const auto windows = tokens::EvalWindows::cut(*file, 6);
+  ASSERT_TRUE(windows.ok());
+  int asked = 0;
+  const auto stopped = held_out_loss(
+      *model, {.windows = *windows, .bytes = 40, .microbatch = 2, .stop = [&] { return ++asked == 3; }});
+  ASSERT_FALSE(stopped.ok());
+  EXPECT_EQ(stopped.error().what, "stopped");
+  EXPECT_EQ(asked, 3);
 }
 
 // Claim: perplexity is that of the mean loss, and bits per byte count bytes of the text, not tokens.

@@ -17,6 +17,8 @@
 namespace gossamer::pipeline {
 namespace {
 
+constexpr const char* kNotFinite = "the gradient is not finite";
+
 std::span<std::byte> bytes_of(const Numbers& numbers) {
   return std::visit([](auto part) { return std::as_writable_bytes(part); }, numbers);
 }
@@ -32,6 +34,8 @@ Result<void> run_out(Next&& next) {
 }
 
 }  // namespace
+
+bool tells_of_no_finite_gradient(const Error& error) { return error.what == kNotFinite; }
 
 LoneTrainer::LoneTrainer(StageBackend& model, const tokens::TokenWindows& windows,
                          const TrainerOptions& options)
@@ -111,7 +115,7 @@ Result<StepDone> LoneTrainer::give_up(StepNumber step, const StepDone& done) {
 // Takes each microbatch alone. Sums of finite numbers may be infinite, so it may be none of them.
 Error LoneTrainer::why_not_finite(StepNumber step) {
   Error error{.where = fmt::format("step {}", step.value),
-              .what = "the gradient is not finite",
+              .what = kNotFinite,
               .got = "a sum over all microbatches that is not, though each of them is",
               .expected = "finite numbers",
               .fix = "lower train.lr, or leave such steps out with train.skip_bad=true"};

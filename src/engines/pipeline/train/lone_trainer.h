@@ -46,6 +46,9 @@ struct StepDone {
   bool skipped = false;  // the gradient was not finite, and the weights are as before
 };
 
+// Whether an error is that of a step whose gradient is not finite.
+[[nodiscard]] bool tells_of_no_finite_gradient(const Error& error);
+
 class LoneTrainer {
  public:
   // The backend has the whole model. It and the windows outlive this object.

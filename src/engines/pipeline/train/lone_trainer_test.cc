@@ -162,6 +162,8 @@ TEST(LoneTrainer, AGradientThatIsNotFinite) {
       EXPECT_TRUE(done->skipped);
     } else {
       EXPECT_EQ(done.error().where, "step 0");
+      EXPECT_TRUE(tells_of_no_finite_gradient(done.error()));
+      EXPECT_FALSE(tells_of_no_finite_gradient({.what = "the disk is full"}));
       EXPECT_TRUE(done.error().got.ends_with("over window 8")) << done.error().got;
       EXPECT_THAT(done.error().fix, HasSubstr("train.skip_bad=true"));
     }

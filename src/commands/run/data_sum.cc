@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "commands/train/data_sum.h"
+#include "commands/run/data_sum.h"
 
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ Error damaged(const std::string& path, std::string_view text) {
           .what = "the checksum of the run's data is damaged",
           .got = quote(text.substr(0, kDigits)),
           .expected = "16 hexadecimal digits and a line end",
-          .fix = fmt::format("if the training records are those of the run's beginning: rm {}, and resume",
+          .fix = fmt::format("if the training data are those of the run's beginning: rm {}, and resume",
                              shell_word(path))};
 }
 

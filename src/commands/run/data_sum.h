@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DIR/data.sum: the checksum of the data that a run began with, 16 hexadecimal digits and a line end. What a
-// run keeps of its data in DIR/cache may be deleted, and is read again where it is damaged. Checkpoints do
-// not tell records in another order, or with other names, from those of before. This file does.
+// run keeps of its data in DIR/cache or DIR/data may be deleted, and is read again where it is damaged.
+// Checkpoints do not tell records in another order, or with other names, from those of before. This file
+// does.
 //
 // Thread rule: the thread that trains or leads.
 #pragma once

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the engine lm does for a training run (commands/run/train_run.h), in one process. Its parts in order:
+//
+//   1. libtorch is opened, and memory is checked: a refusal comes before hours of reading
+//   2. texts become DIR/data/train.tokens and test.tokens, or those of an earlier part of the run are taken.
+//      A token file that data.train names is taken where it lies
+//   3. keys that are open get their values; the model has its first weights
+//   4. steps, checkpoints
+//   5. model, measurement
+//
+// Thread rule: the thread that owns the Compute.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "commands/engine/run_request.h"
+#include "commands/engine/training.h"
+#include "commands/lm/stage_maker.h"
+
+namespace gossamer::commands {
+
+// With a `lead` prepare() refuses (kUsage): no members do steps of this engine yet.
+[[nodiscard]] std::unique_ptr<Training> lm_training(const TrainingPlace& place,
+                                                    const std::optional<LeadOptions>& lead,
+                                                    const OpenStages& open_stages);
+
+}  // namespace gossamer::commands

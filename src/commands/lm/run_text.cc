@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/lm/run_text.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "base/shell_word.h"
+#include "commands/lm/lm_text.h"
+#include "commands/run/data_sum.h"
+
+namespace gossamer::commands {
+namespace {
+
+using Opened = std::unique_ptr<tokens::TokenFile>;
+
+// One text of a run.
+struct OneText {
+  std::string key;     // "data.train"
+  std::string source;  // what the user named
+  std::string kept;    // the run's token file
+};
+
+Error another_text(const RunTexts& texts, const std::string& where) {
+  return {.kind = ErrorKind::kBadData,
+          .where = where,
+          .what = "this is not the training text that the run began with",
+          .got = "tokens with another checksum",
+          .expected = "the checksum in " + texts.paths.data_sum(),
+          .fix = "put the text of the run's beginning back, and resume; another text is for a new run"};
+}
+
+// The text again, where it was.
+bool can_be_read(const RunTexts& texts, const std::string& source) {
+  if (source.empty() || source == "-" || source == "/dev/stdin") return false;
+  const auto there = texts.host.disk.exists(source);
+  return there.ok() && *there;
+}
+
+Result<Opened> import_into(const RunTexts& texts, const OneText& text) {
+  const auto report = import_text(
+      texts.host, texts.tokenizer,
+      {.sources = {text.source}, .path = text.kept, .skip_bad = texts.skip_bad, .stop = texts.stop});
+  if (!report.ok()) return report.error();
+  texts.host.say(fmt::format("{}: {}", text.key, text_line(*report)));
+  return open_tokens(texts.host, text.kept, texts.tokenizer);
+}
+
+// A token file of the user's, where it lies.
+Result<Opened> take_named(const RunTexts& texts, const std::string& key, const std::string& path) {
+  auto file = open_tokens(texts.host, path, texts.tokenizer);
+  if (file.ok()) texts.host.say(fmt::format("{}: {}, in {}", key, text_line(**file), path));
+  return file;
+}
+
+// The token file of an earlier part of the run; nothing where there is none.
+Result<Opened> open_kept(const RunTexts& texts, const OneText& text) {
+  const auto there = texts.host.disk.exists(text.kept);
+  if (!there.ok()) return there.error();
+  return *there ? open_tokens(texts.host, text.kept, texts.tokenizer) : Result<Opened>(Opened());
+}
+
+// Whether the token file of the run is made anew, for it is not what it was. The error says why not.
+Result<void> may_import_again(const RunTexts& texts, const OneText& text, Error damaged) {
+  const auto known = has_data_sum(texts.host.disk, texts.paths);
+  if (!known.ok()) return known.error();
+  if (!can_be_read(texts, text.source)) {
+    damaged.fix = fmt::format("put the text of {} back at {}, and resume: it is read again", text.key,
+                              text.source.empty() ? "its place" : text.source);
+    return damaged;
+  }
+  if (!*known) {
+    damaged.fix = fmt::format("if {} is as it was when the run began, have it read again: rm {}; {}",
+                              text.source, shell_word(text.kept), texts.resume_command);
+    return damaged;
+  }
+  texts.host.warn(fmt::format("what the run kept of its text is damaged, and {} is read again: {}: {}",
+                              text.source, damaged.where, damaged.what));
+  return {};
+}
+
+}  // namespace
+
+Error missing_text() {
+  return {.kind = ErrorKind::kUsage,
+          .where = "data.train",
+          .what = "there is nothing to train on",
+          .got = "no text",
+          .expected = "a text, JSON lines with \"text\", a folder of them, or FILE.tokens",
+          .fix = "add data.train=FILE"};
+}
+
+Result<Opened> training_text(const RunTexts& texts, const std::string& source) {
+  const OneText text{.key = "data.train", .source = source, .kept = texts.paths.data() + "/train.tokens"};
+  const auto same = [&](const Result<Opened>& file) -> Result<bool> {
+    const auto data = check_run_data(texts.host.disk, texts.paths, (*file)->checksum());
+    return data.ok() ? Result<bool>(*data == RunData::kSame) : data.error();
+  };
+  const auto named = source.empty() ? Result<std::optional<std::string>>(std::nullopt)
+                                    : named_token_file(texts.host.disk, source);
+  if (!named.ok()) return named.error();
+  auto file = *named ? take_named(texts, text.key, **named) : open_kept(texts, text);
+  if (file.ok() && *file != nullptr) {
+    const auto first = same(file);
+    if (!first.ok()) return first.error();
+    if (*first) return file;
+    file = another_text(texts, *named ? **named : text.kept);
+  }
+  if (!file.ok()) {
+    if (*named || file.error().kind != ErrorKind::kBadData) return file;
+    if (auto again = may_import_again(texts, text, file.error()); !again.ok()) return again.error();
+  }
+  if (source.empty()) return missing_text();
+  file = import_into(texts, text);
+  if (!file.ok()) return file;
+  const auto now = same(file);
+  if (!now.ok()) return now.error();
+  if (!*now) return another_text(texts, source);
+  return file;
+}
+
+Result<Opened> test_text(const RunTexts& texts, const std::string& source) {
+  if (source.empty()) return Opened();
+  const OneText text{.key = "data.test", .source = source, .kept = texts.paths.data() + "/test.tokens"};
+  const auto named = named_token_file(texts.host.disk, source);
+  if (!named.ok()) return named.error();
+  if (*named) return take_named(texts, text.key, **named);
+  auto kept = open_kept(texts, text);
+  if (kept.ok() && *kept != nullptr) return kept;
+  if (!kept.ok() && (kept.error().kind != ErrorKind::kBadData || !can_be_read(texts, source))) return kept;
+  return import_into(texts, text);
+}
+
+}  // namespace gossamer::commands

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The texts of a run of the engine lm as token files: taken where the user has them, kept by an earlier part
+// of the run, or imported. A damaged file of the run is made anew where the user's text is still there; with
+// a text that could be another one this needs the run's checksum (data_sum.h).
+//
+// Thread rule: the thread that owns the Compute.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "learn/tokens/token_file.h"
+#include "learn/tokens/tokenizer.h"
+#include "run/node_host.h"
+#include "run/run_directory.h"
+
+namespace gossamer::commands {
+
+struct RunTexts {
+  const run::NodeHost& host;
+  const run::RunPaths& paths;
+  const tokens::Tokenizer& tokenizer;
+  std::uint64_t skip_bad = 0;
+  std::string resume_command;       // for messages
+  std::function<bool()> stop = {};  // as in TextImport
+};
+
+[[nodiscard]] Error missing_text();
+// The text of data.train. kUsage without one; kBadData for another text than the run began with.
+[[nodiscard]] Result<std::unique_ptr<tokens::TokenFile>> training_text(const RunTexts& texts,
+                                                                       const std::string& source);
+// The text of data.test. Nothing for an empty source.
+[[nodiscard]] Result<std::unique_ptr<tokens::TokenFile>> test_text(const RunTexts& texts,
+                                                                   const std::string& source);
+
+}  // namespace gossamer::commands

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Toys in place of libtorch, and a small run of one. For the tests of this folder. Thread rule: one thread.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "commands/lm/lm_training.h"
+#include "commands/lm/stage_maker.h"
+#include "commands/run/train_run.h"
+#include "engines/pipeline/config/lm_config.h"
+#include "engines/pipeline/stage/toy_stage.h"
+#include "host/api/files.h"
+#include "run/test_machine.h"
+
+namespace gossamer::commands::testing {
+
+// A toy of the shape. What a toy does not have (heads, norms) is not looked at.
+inline Result<std::unique_ptr<pipeline::StageBackend>> make_toy(const pipeline::TorchStageOptions& options) {
+  const pipeline::LmShape& shape = options.shape;
+  return pipeline::make_toy_stage({.vocabulary = shape.vocabulary,
+                                   .context = shape.context,
+                                   .width = shape.width,
+                                   .hidden = shape.hidden,
+                                   .layers = shape.layers},
+                                  options.cut, options.seed);
+}
+inline Result<MakeStage> open_toys(const run::NodeHost&) { return MakeStage(make_toy); }
+// A machine without libtorch.
+inline Result<MakeStage> open_nothing(const run::NodeHost&) {
+  return Error{.kind = ErrorKind::kRefused, .what = "there is no module", .fix = "make torch"};
+}
+
+// A text that repeats, so that a small model can learn it.
+inline std::string repeating_text(int lines) {
+  std::string text;
+  for (int i = 0; i < lines; ++i) text += i % 3 == 0 ? "abcabcabc\n" : "abcabc\n";
+  return text;
+}
+
+struct LmRunOptions {
+  std::vector<std::string> words = {};  // key=value, over those of a small run
+  run::Continue resume = run::Continue::kNo;
+  std::vector<settings::KeySetting> settings = {};
+  std::uint64_t stop_after = UINT64_MAX;  // it is asked to stop when it has asked so often
+  OpenStages open_stages = open_toys;
+  std::optional<LeadOptions> lead = {};
+};
+
+inline settings::Values small_lm(const std::vector<std::string>& words) {
+  std::vector<std::string> all = {"data.train=/data/train.txt",
+                                  "model.context=8",
+                                  "model.width=4",
+                                  "model.heads=2",
+                                  "model.hidden=6",
+                                  "model.layers=2",
+                                  "train.batch=4",
+                                  "train.steps=6",
+                                  "train.microbatch=2",
+                                  "checkpoint.every_steps=2",
+                                  "checkpoint.every_minutes=0"};
+  all.insert(all.end(), words.begin(), words.end());
+  settings::Values values = pipeline::lm_keys().defaults();
+  const auto applied = values.apply_words(all);
+  EXPECT_TRUE(applied.ok()) << applied.error().message();
+  return values;
+}
+
+// A run in /run.
+inline Result<TrainResult> train_lm_run(const run::NodeHost& host, const LmRunOptions& options = {}) {
+  std::uint64_t asked = 0;
+  const auto stop = [&] { return ++asked > options.stop_after; };
+  const settings::Values config = small_lm(options.words);
+  const RunRequest request{.directory = "/run",
+                           .resume = options.resume,
+                           .engine = {.name = "lm", .unnamed = "sparse"},
+                           .config = config,
+                           .settings = options.settings,
+                           .stop_requested = stop,
+                           .lead = options.lead};
+  return run_training(
+      host, "lm",
+      [&](const TrainingPlace& place) { return lm_training(place, options.lead, options.open_stages); },
+      request);
+}
+
+inline void put_text(host::Disk& disk, const std::string& text = repeating_text(20)) {
+  ASSERT_TRUE(disk.make_directories("/data").ok());
+  run::testing::write(disk, "/data/train.txt", text);
+  run::testing::write(disk, "/data/test.txt", "abcabcabcabc\nabc\n");
+  ASSERT_TRUE(disk.sync_directory("/data").ok());
+  ASSERT_TRUE(disk.sync_directory("/").ok());
+}
+
+// The files of a directory with their bytes.
+inline std::map<std::string, std::string> files_of(host::Disk& disk, const std::string& directory) {
+  std::map<std::string, std::string> files;
+  const auto names = disk.list(directory);
+  EXPECT_TRUE(names.ok()) << names.error().message();
+  if (!names.ok()) return files;
+  for (const std::string& name : *names) files[name] = *host::read_text(disk, directory + "/" + name);
+  return files;
+}
+
+}  // namespace gossamer::commands::testing

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "commands/engine/run_request.h"
+#include "commands/engine/training.h"
+#include "commands/engines.h"
+#include "commands/lm/lm_import.h"
+#include "commands/lm/lm_measuring.h"
+#include "commands/lm/lm_session.h"
+#include "commands/lm/lm_training.h"
+#include "commands/lm/torch_library.h"
+#include "engines/pipeline/config/lm_config.h"
+
+namespace gossamer::commands {
+namespace {
+
+constexpr std::string_view kLmName = "lm";
+
+constexpr std::string_view kLmPreset = R"(# A language model of a text. model.preset says which.
+engine = "lm"
+
+[model]
+preset = "tiny"
+)";
+
+constexpr std::array<std::string_view, 1> kLmImportFlags = {"--skip-bad"};
+
+}  // namespace
+
+EngineEntry lm_entry() {
+  return {
+      .name = kLmName,
+      .help = "trains language models",
+      .presets = {{.name = kLmName, .help = "a language model of a text", .toml = kLmPreset}},
+      .keys = &pipeline::lm_keys(),
+      .check =
+          [](const settings::Values& values) {
+            return pipeline::validate(pipeline::lm_keys().config(values));
+          },
+      .prepare =
+          [](const TrainingPlace& place, const std::optional<LeadOptions>& lead) {
+            return lm_training(place, lead, open_torch_stages);
+          },
+      .evaluate = [](const run::NodeHost& host,
+                     const MeasureModel& wanted) { return measure_lm(host, open_torch_stages, wanted); },
+      .predict = [](const run::NodeHost& host,
+                    const OpenModel& wanted) { return open_lm_session(host, open_torch_stages, wanted); },
+      .model_flags = {"--tokens", "--temperature", "--top-k", "--seed"},
+      .import_kinds = {{.name = kLmKind, .help = "UTF-8 text for language models", .flags = kLmImportFlags}},
+      .import = import_lm,
+      .inspect = inspect_lm,
+      .part = look_at_torch};
+}
+
+}  // namespace gossamer::commands

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Language models by the real program: what needs libtorch is skipped where the module is not beside the program."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import program
+
+MODULE = os.path.join(os.path.dirname(os.path.abspath(program.GOSSAMER)), "gossamer_torch.so")
+WITH_TORCH = unittest.skipUnless(os.path.exists(MODULE), f"there is no {MODULE}: make torch builds it")
+
+SMALL = ("model.context=32", "model.width=32", "model.heads=2", "model.hidden=64", "model.layers=2", "train.batch=8",
+         "train.microbatch=4", "--threads", "2")
+TEXT = "".join(f"{number} sheep jumped over the gate, and then {number + 1} sheep jumped.\n" for number in range(400))
+
+
+class Folder(unittest.TestCase):
+    """A test with a folder of its own, in which a text lies."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.text = self.folder / "sheep.txt"
+        self.text.write_text(TEXT, encoding="utf-8")
+
+    def train(self, name, *words):
+        return program.run("train", "lm", f"data.train={self.text}", *SMALL, *words, "--out", self.folder / name)
+
+    def failed(self, done, status, *parts):
+        self.assertEqual(done.status, status, done.err)
+        for part in parts:
+            self.assertIn(part, done.err)
+
+    def model(self, name):
+        return {path.name: path.read_bytes() for path in (self.folder / name / "model").iterdir()}
+
+
+@WITH_TORCH
+class Life(Folder):
+    # A run with a test text ends with figures. `eval` gives the same ones, for the text and for its tokens.
+    def test_figures(self):
+        other = self.folder / "other.txt"
+        other.write_text("7 sheep jumped over the gate, and then 8 sheep jumped.\n", encoding="utf-8")
+        done = self.train("run", "train.steps=80", f"data.test={other}", "--json")
+        self.assertEqual(done.status, 0, done.err)
+        summary = done.json()
+        self.assertEqual((summary["engine"], summary["steps"], summary["samples"]), ("lm", 80, 640))
+        self.assertLess(summary["final_loss"], 4)  # of 5.5, which is that of all bytes alike
+        self.assertEqual(set(summary["metrics"]), {"loss", "perplexity", "bits_per_byte", "tokens"})
+        for data in (other, self.folder / "run/data/test.tokens"):
+            measured = program.run("eval", self.folder / "run", "--data", data, "--threads", "2", "--json")
+            self.assertEqual(measured.status, 0, measured.err)
+            self.assertEqual(measured.json()["metrics"], summary["metrics"])
+            self.assertEqual(measured.json()["bytes"], len(other.read_bytes()))
+        self.assertIn("bits per byte", program.run("eval", self.folder / "run", "--data", other).out)
+
+    # Texts go on with prompts. Equal seeds give equal answers, and another seed another one. Lines and JSON objects
+    # are asked, a blank line too.
+    def test_texts(self):
+        self.assertEqual(self.train("run", "train.steps=30").status, 0)
+        run = self.folder / "run"
+        flags = ("--tokens", "40", "--temperature", "1.5", "--top-k", "50", "--threads", "2")
+        first = program.run("predict", run, "7 sheep", *flags, "--seed", "3")
+        self.assertEqual(first.status, 0, first.err)
+        answer = first.json()
+        self.assertTrue(answer["text"].startswith("7 sheep"))
+        self.assertLessEqual(answer["tokens"], 40)
+        self.assertEqual(program.run("predict", run, "7 sheep", *flags, "--seed", "3").out, first.out)
+        self.assertNotEqual(program.run("predict", run, "7 sheep", *flags, "--seed", "4").out, first.out)
+        lines = "7 sheep\n\n" + json.dumps({"text": "7 sheep", "seed": 3, "tokens": 5}) + "\n"
+        answers = program.run("predict", run, *flags, "--seed", "3", stdin=lines)
+        self.assertEqual(answers.status, 0, answers.err)
+        same, blank, short = answers.json_lines()
+        self.assertEqual(same, answer)
+        self.assertEqual(set(blank), {"text", "tokens"})
+        self.assertTrue(answer["text"].startswith(short["text"].rstrip("\ufffd")))
+        self.assertLessEqual(short["tokens"], 5)
+        self.failed(program.run("predict", run, stdin='{"text": "a", "tokens": 0}\n'), 3, "stdin:1", '"tokens"')
+        self.failed(program.run("predict", run, "a", "--net-alone"), 2, "--net-alone", "sparse")
+        self.failed(program.run("predict", run, "a", "--top", "3"), 2, "--top", "sparse")
+        self.failed(program.run("predict", run, "a", "--temperature", "hot"), 2, "--temperature", "'hot'")
+        self.failed(program.run("serve", run, "--listen", "127.0.0.1:0"), 2, "'lm'")
+
+    # A run that Ctrl-C stops and --resume continues ends with the bytes of one that was never stopped.
+    def test_a_stop_costs_nothing(self):
+        steps = ("train.steps=250", "checkpoint.every_steps=40")
+        self.assertEqual(self.train("whole", *steps).status, 0)
+        run = self.folder / "run"
+        going = program.Running("train", "lm", f"data.train={self.text}", *SMALL, *steps, "--out", run)
+        for _ in program.looks(program.TIMEOUT):
+            if (run / "metrics.jsonl").exists() and len((run / "metrics.jsonl").read_text().splitlines()) >= 50:
+                break
+        going.signal(signal.SIGINT)
+        stopped = going.finish()
+        self.failed(stopped, 130, "continue with: gossamer train --resume")
+        done = program.run("train", "--resume", "--out", run)
+        self.assertEqual(done.status, 0, done.err)
+        self.assertIn("goes on at step", done.err)
+        self.assertEqual(self.model("run"), self.model("whole"))
+
+    # What a text lacks is said with its place, and leaves no directory.
+    def test_bad_texts(self):
+        for text, where, part in ((b"", f"{self.text}:", "empty file"),
+                                  (b"7 sheep\ncaf\xe9\n", f"{self.text}:2:4:", "UTF-8"),
+                                  (b"7 sheep", f"{self.text}:", "model.context (at most 7)")):
+            self.text.write_bytes(text)
+            self.failed(self.train("run"), 3, where, part)
+            self.assertFalse((self.folder / "run").exists())
+
+    # The program says which libtorch it has. Its output arrives whole, though it ends without torch's destructors.
+    def test_version_and_doctor(self):
+        self.assertRegex(program.run("version", "--json").json()["parts"]["torch"], r"^\d+\.\d+")
+        self.assertIn("torch     libtorch", program.run("version").out)
+        checks = {check["name"]: check for check in program.run("doctor", "--json").json()["checks"]}
+        self.assertEqual(checks["torch"]["health"], "good")
+
+    # Standard output that cannot be written is an error, also where the module is open.
+    def test_full_output(self):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([program.GOSSAMER, "version"], stdout=full, stderr=subprocess.PIPE, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"standard output", done.stderr)
+
+
+class WithoutTorch(Folder):
+    def setUp(self):
+        super().setUp()
+        (self.folder / "bin").mkdir()
+        self.program = self.folder / "bin/gossamer"
+        shutil.copy(program.GOSSAMER, self.program)
+
+    def run_copy(self, *arguments):
+        done = subprocess.run([self.program, *map(str, arguments)], capture_output=True, text=True, check=False,
+                              timeout=program.TIMEOUT)
+        return program.Finished(done.returncode, done.stdout, done.stderr)
+
+    # A program without the module trains no language model, says what builds it, and does all else.
+    def test_what_builds_the_module(self):
+        refused = self.run_copy("train", "lm", f"data.train={self.text}", "--out", self.folder / "run")
+        self.failed(refused, 4, str(self.folder / "bin/gossamer_torch.so"), "make torch")
+        self.assertFalse((self.folder / "run").exists())
+        self.assertIsNone(self.run_copy("version", "--json").json()["parts"]["torch"])
+        self.assertIn("make torch", self.run_copy("version").out)
+        doctor = self.run_copy("doctor", "--json").json()
+        self.assertIs(doctor["ok"], True)
+        self.assertIn("make torch", doctor["checks"][-1]["advice"])
+
+    # What is no module beside the program is named, and `doctor` says that it will not work.
+    def test_a_broken_module(self):
+        module = self.folder / "bin/gossamer_torch.so"
+        module.write_text("no library", encoding="utf-8")
+        refused = self.run_copy("train", "lm", f"data.train={self.text}", "--out", self.folder / "run")
+        self.failed(refused, 4, str(module), "make torch")
+        doctor = self.run_copy("doctor", "--json")
+        self.assertEqual(doctor.status, 1)
+        self.assertEqual(doctor.json()["checks"][-1]["health"], "bad")
+
+
+class Words(Folder):
+    # Keys are listed; a misspelt one is refused with the nearest, and one that contradicts another by its name.
+    def test_keys(self):
+        keys = program.run("train", "--keys", "lm")
+        self.assertEqual(keys.status, 0, keys.err)
+        for key in ("data.train=", "model.preset=tiny", "train.lr=auto", "optimizer.beta2=0.95"):
+            self.assertIn(key, keys.out)
+        self.failed(self.train("run", "model.widht=8"), 2, "'model.width'")
+        self.failed(self.train("run", "train.batch=2"), 2, "train.microbatch")
+        self.failed(program.run("train", "lm", "--out", self.folder / "run"), 2, "data.train", "add data.train=FILE")
+        self.assertFalse((self.folder / "run").exists())
+
+    # Steps by several processes are refused for what they are: not there yet.
+    def test_members(self):
+        self.failed(self.train("run", "--nodes", "2"), 2, "not there yet")
+        led = program.run("coordinator", "lm", f"data.train={self.text}", "--listen", "127.0.0.1:0", "--out",
+                          self.folder / "run")
+        self.failed(led, 2, "not there yet")
+        self.assertFalse((self.folder / "run").exists())
+
+    # Texts are imported and looked at without libtorch. Flags of other kinds are refused by name.
+    def test_import(self):
+        out = self.folder / "tokens"
+        done = program.run("data", "import", "lm", self.text, "--out", out, "--json")
+        self.assertEqual(done.status, 0, done.err)
+        counts = done.json()
+        self.assertEqual((counts["documents"], counts["bytes"], counts["tokens"]), (1, len(TEXT), len(TEXT) + 1))
+        look = program.run("data", "inspect", out, "--json").json()
+        self.assertEqual((look["documents"], look["tokens"]), (1, len(TEXT) + 1))
+        self.assertTrue(TEXT.startswith(look["begins"]))
+        self.failed(program.run("data", "import", "lm", self.text, "--out", out), 2, str(out))
+        self.failed(program.run("data", "import", "lm", self.text, "--plain", "--out", self.folder / "b"), 2, "--plain")
+
+    # Flags for texts are refused for a model of labels.
+    def test_flags_of_texts(self):
+        data = self.folder / "train.txt"
+        program.write_xmlc(data, 40, 1)
+        run = self.folder / "sparse"
+        trained = program.run("train", "xmc", f"data.train={data}", "train.steps=3", "--out", run)
+        self.assertEqual(trained.status, 0, trained.err)
+        self.failed(program.run("predict", run, "3:1", "--tokens", "3"), 2, "--tokens", "a model of: lm")
+
+
+if __name__ == "__main__":
+    unittest.main()
