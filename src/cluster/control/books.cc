@@ -206,18 +206,32 @@ void Books::forget_others(Incarnation by, const Progress& progress) {
   std::set<TrackId> held;
   for (const membership::Progress& one : progress) held.insert(TrackId(one.track()));
   for (const TrackId track : options_.tracks) {
-    if (held.contains(track) || !marks_->forget(track, by)) continue;
-    unwritten_marks_.erase({track, by});
-    if (mark_rows_.erase({by, track}) != 0) outbox_.put(remove_mark(track, by));
+    if (!held.contains(track)) forget_mark(track, by);
   }
 }
 
-void Books::correct(StepNumber committed) {
+void Books::forget_mark(TrackId track, Incarnation by) {
+  if (!marks_->forget(track, by)) return;
+  unwritten_marks_.erase({track, by});
+  if (mark_rows_.erase({by, track}) != 0) outbox_.put(remove_mark(track, by));
+}
+
+bool Books::holds(Incarnation life, TrackId track) const {
+  const auto thing = workload_.thing_of(track);
+  if (!thing) return true;
+  const auto holding = run_.holdings.find(*thing);
+  return holding != run_.holdings.end() && run_.view.find({holding->second, life}) != nullptr;
+}
+
+void Books::placed(std::optional<StepNumber> committed) {
   if (!marks_) return;
-  const CorrectionOutcome outcome = marks_->correct(committed);
-  if (outcome == CorrectionOutcome::kRaised) {
+  if (committed && marks_->correct(*committed) == CorrectionOutcome::kRaised) {
     reach(ControlProbe::kRaised);
-    outbox_.put(put_committed(committed));
+    outbox_.put(put_committed(*committed));
+  }
+  if (!guarded(Defect::kMarksOfAnybody)) return;
+  for (const Mark& one : marks_->rows().marks) {
+    if (!holds(one.by, one.track)) forget_mark(one.track, one.by);
   }
 }
 

@@ -55,8 +55,10 @@ class Books {
   [[nodiscard]] Objection applied(const LedMember& member, const Progress& progress, Instant now);
   // Forgets marks in tracks that the member holds no more, because they would never rise.
   void forget_others(Incarnation by, const Progress& progress);
-  // All tracks will be restored to here.
-  void correct(StepNumber committed);
+  // The placement is another one, and all tracks will be restored to `committed`, if it says so. Only marks
+  // of those that hold a track now count on: a mark that its holder has not earned would else outlive the
+  // holding, and carry the committed step beyond the next holder.
+  void placed(std::optional<StepNumber> committed);
   // The incarnation is fenced.
   void free_everything_of(Incarnation incarnation);
 
@@ -70,6 +72,8 @@ class Books {
   [[nodiscard]] bool known(TrackId track) const { return tracks_.contains(track); }
   [[nodiscard]] bool may_claim(const LedMember& member) const;
   [[nodiscard]] bool may_mark(NodeId node, TrackId track) const;
+  [[nodiscard]] bool holds(Incarnation life, TrackId track) const;
+  void forget_mark(TrackId track, Incarnation by);
   void take_up_rows(const Records& records);
   void drop_rows(const std::vector<Claim>& rows);
   void write_marks(Instant now);

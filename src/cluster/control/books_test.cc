@@ -96,6 +96,73 @@ TEST_F(BooksTest, MarksAreWrittenTogether) {
   EXPECT_EQ(books_.marks()->committed(), StepNumber(1));
 }
 
+class BooksOfThings : public BooksTest {
+ protected:
+  BooksOfThings() { around_.workload.tracks_of_things = true; }
+  void hold(std::uint64_t first, std::uint64_t second) {
+    around_.run.holdings = {{placement::ThingId(0), NodeId(first)}, {placement::ThingId(1), NodeId(second)}};
+    books_.placed({});
+  }
+  StepNumber marks(LedMember& member, std::uint64_t track, std::uint64_t next) {
+    EXPECT_FALSE(books_.applied(member, progress(track, next), {}).has_value());
+    return books_.marks()->committed();
+  }
+};
+
+// Claim: marks count as long as their member holds the thing. What it has said too much of a thing that
+// others hold since then carries the committed step nowhere: not with marks of others, and not with its own.
+TEST_F(BooksOfThings, MarksOfFormerHolders) {
+  LedMember& liar = around_.add(10, membership::SERVING);
+  LedMember& other = around_.add(11, membership::SERVING);
+  hold(11, 10);
+  EXPECT_EQ(marks(liar, 1, 85), StepNumber(0));
+  hold(10, 11);
+  EXPECT_EQ(marks(liar, 0, 85), StepNumber(0));
+  EXPECT_EQ(marks(liar, 1, 90), StepNumber(0)) << "it holds that thing no more";
+  EXPECT_EQ(marks(other, 1, 3), StepNumber(3));
+  hold(10, 11);
+  EXPECT_EQ(marks(other, 1, 4), StepNumber(4)) << "both still hold what they have held";
+}
+
+// Claim: a mark that is not written yet when its member loses the thing is never written. A coordinator that
+// takes over would count it.
+TEST_F(BooksOfThings, MarksOfFormerHoldersAreNotWritten) {
+  LedMember& member = around_.add(10, membership::SERVING);
+  around_.add(11, membership::SERVING);
+  hold(10, 10);
+  marks(member, 0, 5);
+  hold(11, 10);
+  books_.tick(at(0.1));
+  EXPECT_EQ(around_.store(), Strings{});
+}
+
+// Claim: marks of former holders leave the store. Those of another life of the holder's node are such marks.
+TEST_F(BooksOfThings, MarksOfFormerHoldersLeaveTheStore) {
+  LedMember& member = around_.add(10, membership::SERVING);
+  around_.add(11, membership::SERVING);
+  hold(10, 10);
+  marks(member, 0, 5);
+  books_.tick(at(0.1));
+  const Strings written = around_.store();
+  EXPECT_EQ(written.size(), 1u);
+  hold(10, 10);
+  EXPECT_EQ(around_.store(), Strings{});
+  hold(11, 10);
+  EXPECT_EQ(around_.store(), written);
+  hold(10, 10);
+  marks(member, 0, 6);
+  books_.tick(at(0.3));
+  EXPECT_EQ(around_.store(), written);
+  membership::Change change;
+  change.set_from(around_.run.view.epoch().value);
+  change.set_epoch(around_.run.view.epoch().value + 1);
+  change.add_fenced()->set_first(110);
+  change.mutable_fenced(0)->set_last(110);
+  ASSERT_TRUE(around_.run.view.apply(change).ok());
+  hold(10, 10);
+  EXPECT_EQ(around_.store(), written);
+}
+
 // Claim: a mark of a track that is none, or far ahead of all, is an objection.
 TEST_F(BooksTest, ImpossibleMarks) {
   LedMember& member = around_.add(10, membership::SERVING);

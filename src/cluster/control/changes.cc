@@ -343,9 +343,9 @@ AtRest Changes::at_rest(const std::map<NodeId, membership::Frozen>& reports) {
 void Changes::install(const Cause& cause) {
   const HoldingMap after = holdings_of(*cause.placed);
   const Decision decision = cluster::decide(at_rest(reports_), after);
-  if (decision.committed) books_.correct(*decision.committed);
   for (host::Change& change : put_holdings(run_.holdings, after)) outbox_.put(std::move(change));
   run_.holdings = after;
+  books_.placed(decision.committed);
   run_.installed = installed_as(run_.view.epoch(), decision, *cause.placed);
   outbox_.put(put_installed(run_.installed));
   workload_.installed(decision);

@@ -42,6 +42,44 @@ TEST_F(ChangesTest, FromReadyToInstall) {
   EXPECT_FALSE(rest(member)) << "an event without a row in this phase";
 }
 
+// Claim: with each placement, marks of former holders are forgotten.
+TEST(ChangesOfMarks, ForgetFormerHolders) {
+  CoordinatorOptions options;
+  options.tracks = {TrackId(0), TrackId(1)};
+  TestLeadership around(options);
+  around.workload.tracks_of_things = true;
+  Books books(around.shared(), Records{}, {});
+  Changes changes(around.shared(), books);
+  changes.take_up({}, {});
+  const auto join = [&](std::uint64_t node) {
+    LedMember& member = around.add(node, membership::JOINING);
+    changes.here(member, {}, {});
+    changes.ready(member, {});
+    for (const auto& [one, record] : std::map(around.run.view.members())) {
+      membership::Frozen said;
+      said.set_epoch(around.run.view.epoch().value);
+      changes.rests(around.run.members.at(one), said, {});
+    }
+    around.store();
+  };
+  join(10);
+  Books::Progress said;
+  said.Add()->set_next(7);
+  said.Add()->set_next(7);
+  said.Mutable(1)->set_track(1);
+  EXPECT_FALSE(books.applied(around.run.members.at(NodeId(10)), said, {}).has_value());
+  EXPECT_EQ(books.marks()->rows().marks.size(), 2u);
+  join(11);
+  std::vector<std::uint64_t> left;
+  for (const Mark& one : books.marks()->rows().marks) left.push_back(one.track.value);
+  std::vector<std::uint64_t> held;
+  for (const auto& [thing, node] : around.run.holdings) {
+    if (node == NodeId(10)) held.push_back(thing.value);
+  }
+  EXPECT_EQ(held.size(), 1u);
+  EXPECT_EQ(left, held);
+}
+
 // Claim: a node that is ready while others come to rest waits for the end of that change. Then it has one of
 // its own.
 TEST_F(ChangesTest, JoinsWait) {

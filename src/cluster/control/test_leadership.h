@@ -23,6 +23,10 @@ class TestWorkload final : public Workload {
     return {{.id = placement::ThingId(0), .bytes = bytes_of_a_thing, .work = 1},
             {.id = placement::ThingId(1), .bytes = bytes_of_a_thing, .work = 1}};
   }
+  // Track N is that of thing N, if tracks are those of things at all.
+  [[nodiscard]] std::optional<placement::ThingId> thing_of(TrackId track) const override {
+    return tracks_of_things ? std::optional(placement::ThingId(track.value)) : std::nullopt;
+  }
   [[nodiscard]] bool readable(const std::string&) const override { return true; }
   // Fails without a report of the node that is needed. Nothing may be placed where nothing is known.
   [[nodiscard]] Decision decide(const Rest& rest) override {
@@ -34,6 +38,7 @@ class TestWorkload final : public Workload {
   }
   void installed(const Decision& decision) override { carried_out.push_back(decision); }
 
+  bool tracks_of_things = false;
   std::uint64_t bytes_of_a_thing = 1;  // a member has 1 MiB
   std::optional<NodeId> needed;
   bool all_needed = false;  // all of the view
