@@ -18,7 +18,8 @@ using run::testing::write;
 using ::testing::HasSubstr;
 
 // A machine with a trained and measured model in /run.
-struct LmMeasuringTest : ::testing::Test {
+class LmMeasuringTest : public ::testing::Test {
+ protected:
   LmMeasuringTest() {
     testing::put_text(machine_.disk);
     const auto done = testing::train_lm_run(machine_.host(), {.words = {"data.test=/data/test.txt"}});

@@ -16,7 +16,8 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 // A machine with a trained model in /run.
-struct LmSessionTest : ::testing::Test {
+class LmSessionTest : public ::testing::Test {
+ protected:
   LmSessionTest() {
     testing::put_text(machine_.disk);
     const auto done = testing::train_lm_run(machine_.host(), {.words = {"train.steps=60", "train.lr=0.05"}});

@@ -44,7 +44,7 @@ TEST(LmTraining, EndToEnd) {
   EXPECT_EQ(summary["engine"], "lm");
   EXPECT_EQ(summary["steps"], 6);
   EXPECT_EQ(summary["samples"], 24);
-  const json metrics = summary["metrics"];
+  const json& metrics = summary["metrics"];
   EXPECT_EQ(metrics["tokens"],
             17);  // 17 bytes and an end of text, of which the first one has nothing before it
   EXPECT_DOUBLE_EQ(metrics["perplexity"], std::exp(metrics["loss"].get<double>()));

@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 // A folder of its own with a program's file, which nobody runs.
-struct TorchLibraryTest : testing::Test {
+class TorchLibraryTest : public testing::Test {
+ protected:
   TorchLibraryTest() {
     fs::remove_all(root_);
     fs::create_directories(root_ / "bin");

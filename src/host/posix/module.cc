@@ -13,7 +13,10 @@
 namespace gossamer::host {
 namespace {
 
-std::atomic<bool> module_open = false;
+std::atomic<bool>& module_open() {
+  static std::atomic<bool> open = false;
+  return open;
+}
 
 }  // namespace
 
@@ -26,14 +29,14 @@ Result<void*> open_module(const std::string& path, const std::string& symbol) {
   // RTLD_NOW: what is missing shows here, and not in the middle of a run.
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return failed("cannot open a module of this program");
-  module_open = true;
+  module_open() = true;
   (void)dlerror();
   void* const address = dlsym(library, symbol.c_str());
   if (address == nullptr) return failed("this module is not one of this program");
   return address;
 }
 
-bool any_module_open() { return module_open; }
+bool any_module_open() { return module_open(); }
 
 void end_process(int status) {
   (void)std::fflush(nullptr);
