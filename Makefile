@@ -30,13 +30,13 @@ torch: ## unpack libtorch (200 MB are fetched), build the module that computes l
 	@cmake --preset release >/dev/null
 	@cmake --build build/release -j $(JOBS) --target gossamer_torch
 
-quick: ## at each change: tests of the release build but for whole fleets, scenarios, processes and farms
+quick: ## at each change: tests of the release build but for whole fleets, scenarios, processes and farms (ALL=1: unchanged ones too)
 	@tools/dev/setup test
-	@JOBS=$(JOBS) tools/dev/run-tests quick
+	@ALL=$(ALL) JOBS=$(JOBS) tools/dev/run-tests quick
 
-test: ## build and run every test that CI runs: release, ASan+UBSan, TSan
+test: ## build and run every test that CI runs: release, ASan+UBSan, TSan (ALL=1: also what passed before, unchanged)
 	@tools/dev/setup test
-	@JOBS=$(JOBS) tools/dev/run-tests release debug tsan
+	@ALL=$(ALL) JOBS=$(JOBS) tools/dev/run-tests release debug tsan
 
 # No sanitizer sees tests labelled slow: whole farms, which would take many hours, and process tests that wait on real
 # time. Their code meets sanitizers in the tests of its parts, and in short farms.

@@ -33,5 +33,4 @@ target_link_libraries(xsmm INTERFACE ${LIBXSMM_LIBRARY} ${LIBXSMM_NOBLAS_LIBRARY
 
 if(GOSSAMER_TESTS)
   find_package(GTest REQUIRED)
-  include(GoogleTest)
 endif()

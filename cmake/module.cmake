@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # gossamer_module(NAME [EACH_ALONE] [HEADERS ...] [SOURCES ...] [DEPS ...] [LIBS ...] [PUBLIC_LIBS ...]
-#                 [TESTS ...] [TESTS_COMPUTE] [TEST_DEPS ...] [TEST_LIBS ...] [TEST_LABELS ...])
+#                 [TESTS ...] [TESTS_COMPUTE] [TEST_SHARDS N] [TEST_DEPS ...] [TEST_LIBS ...] [TEST_LABELS ...])
 #
 # One folder of src/ as one target `gossamer::NAME`. DEPS are our modules, LIBS are libraries of others
 # (PRIVATE: they do not leak to users of the module). Headers are compiled alone by the target
-# `all_verify_interface_header_sets`. TESTS become one program NAME_test, each case one ctest.
+# `all_verify_interface_header_sets`. TESTS become one program NAME_test, which is one ctest.
 function(gossamer_module name)
-  cmake_parse_arguments(M "EACH_ALONE;OWN_OPTIONS;TESTS_COMPUTE" "" "HEADERS;SOURCES;DEPS;LIBS;PUBLIC_LIBS;TESTS;TEST_DEPS;TEST_LIBS;TEST_LABELS" ${ARGN})
+  cmake_parse_arguments(M "EACH_ALONE;OWN_OPTIONS;TESTS_COMPUTE" "TEST_SHARDS" "HEADERS;SOURCES;DEPS;LIBS;PUBLIC_LIBS;TESTS;TEST_DEPS;TEST_LIBS;TEST_LABELS" ${ARGN})
   set(target gossamer_${name})
   if(M_SOURCES)
     add_library(${target} STATIC ${M_SOURCES})
@@ -38,7 +38,7 @@ function(gossamer_module name)
       set(compute COMPUTES)
     endif()
     gossamer_test(${name}_test ${compute} SOURCES ${M_TESTS} DEPS ${name} ${M_TEST_DEPS} LIBS ${M_TEST_LIBS}
-      LABELS ${M_TEST_LABELS})
+      LABELS ${M_TEST_LABELS} SHARDS ${M_TEST_SHARDS})
   endif()
 endfunction()
 
@@ -60,23 +60,26 @@ function(gossamer_unity target)
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
-# A test that takes longer counts as hung. Whole fleets take thirty times as long under ThreadSanitizer.
+# A program of tests that takes longer counts as hung. Whole fleets take thirty times as long under ThreadSanitizer.
 set(GOSSAMER_TEST_SECONDS 600)
 if(GOSSAMER_SANITIZE)
   set(GOSSAMER_TEST_SECONDS 1800)
 endif()
 
-# gossamer_test(NAME [COMPUTES] SOURCES ... [DEPS ...] [LIBS ...] [LABELS ...]): a GoogleTest program, each case one ctest.
+# gossamer_test(NAME [COMPUTES] SOURCES ... [DEPS ...] [LIBS ...] [LABELS ...] [SHARDS N]): a GoogleTest program. It is
+# one ctest, as most cases take less time than to start a program. tools/dev/run-tests counts and names cases.
 # COMPUTES is for tests that compute much themselves: they are optimised a little.
+# SHARDS is for a program that takes long: its cases become N ctests, which begin before the others.
 # Labels say where it runs beside the release build: `threads` under ThreadSanitizer in `make test`; `whole`, which tests
 # what others test below it, and `values`, which tests rules and plans over standard containers, only in `make asan` and
 # `make tsan`; all others are labelled `memory` and run under AddressSanitizer in `make test`.
 add_custom_target(threads_tests COMMENT "Test programs labelled threads")
 add_custom_target(memory_tests COMMENT "Test programs labelled memory")
 function(gossamer_test name)
-  cmake_parse_arguments(T "COMPUTES" "" "SOURCES;DEPS;LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(T "COMPUTES" "SHARDS" "SOURCES;DEPS;LIBS;LABELS" ${ARGN})
   set(kind test)
-  if(T_COMPUTES)
+  # Sanitized tests are optimised alike, and share what is precompiled.
+  if(T_COMPUTES AND NOT GOSSAMER_SANITIZE)
     set(kind computing_test)
   endif()
   add_executable(${name} ${T_SOURCES})
@@ -94,7 +97,17 @@ function(gossamer_test name)
   if(label STREQUAL "memory" OR label STREQUAL "threads")
     add_dependencies(${label}_tests ${name})
   endif()
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT ${GOSSAMER_TEST_SECONDS} LABELS "${label}")
+  if(NOT T_SHARDS)
+    add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${GOSSAMER_TEST_SECONDS} LABELS "${label}")
+    return()
+  endif()
+  foreach(shard RANGE 1 ${T_SHARDS})
+    math(EXPR index "${shard} - 1")
+    add_test(NAME ${name}.${shard} COMMAND ${name} --gtest_brief=1)
+    set_tests_properties(${name}.${shard} PROPERTIES TIMEOUT ${GOSSAMER_TEST_SECONDS} LABELS "${label}" COST 100
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${T_SHARDS};GTEST_SHARD_INDEX=${index}")
+  endforeach()
 endfunction()
 
 # gossamer_fuzz(NAME SOURCES ... [DEPS ...] [LIBS ...]): a libFuzzer program (preset `fuzz`); `make fuzz` runs

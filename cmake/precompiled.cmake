@@ -25,23 +25,23 @@ gossamer_precompile(gossamer_json_source_headers HEADERS ${standard_headers} <nl
   LIBS gossamer_flags fmt::fmt nlohmann_json::nlohmann_json)
 if(GOSSAMER_TESTS)
   set(test_headers <gmock/gmock.h> <gtest/gtest.h> ${standard_headers})
-  foreach(kind IN ITEMS test computing_test)
-    gossamer_precompile(gossamer_${kind}_headers HEADERS ${test_headers}
-      LIBS gossamer_${kind}_flags GTest::gmock fmt::fmt)
-    gossamer_precompile(gossamer_json_${kind}_headers HEADERS ${test_headers} <nlohmann/json.hpp>
-      LIBS gossamer_${kind}_flags GTest::gmock fmt::fmt nlohmann_json::nlohmann_json)
-    # Programs are compiled as position-independent executables, and what they reuse has to be.
-    foreach(headers IN ITEMS gossamer_${kind}_headers gossamer_json_${kind}_headers)
-      set_target_properties(${headers} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-      target_compile_options(${headers} PRIVATE -fPIE)
-    endforeach()
+  gossamer_precompile(gossamer_test_headers HEADERS ${test_headers} LIBS gossamer_test_flags GTest::gmock fmt::fmt)
+  gossamer_precompile(gossamer_json_test_headers HEADERS ${test_headers} <nlohmann/json.hpp>
+    LIBS gossamer_test_flags GTest::gmock fmt::fmt nlohmann_json::nlohmann_json)
+  # One program among these reads JSON, which costs less than to precompile it.
+  gossamer_precompile(gossamer_computing_test_headers HEADERS ${test_headers}
+    LIBS gossamer_computing_test_flags GTest::gmock fmt::fmt)
+  # Programs are compiled as position-independent executables, and what they reuse has to be.
+  foreach(headers IN ITEMS gossamer_test_headers gossamer_json_test_headers gossamer_computing_test_headers)
+    set_target_properties(${headers} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${headers} PRIVATE -fPIE)
   endforeach()
 endif()
 
 # gossamer_reuse(TARGET KIND LIBS ...): the target reuses the precompiled headers of KIND (source, test or computing_test), with
-# nlohmann/json if it is among its libraries.
+# nlohmann/json if it is among its libraries and precompiled for the kind.
 function(gossamer_reuse target kind)
-  if("nlohmann_json::nlohmann_json" IN_LIST ARGN)
+  if("nlohmann_json::nlohmann_json" IN_LIST ARGN AND TARGET gossamer_json_${kind}_headers)
     target_precompile_headers(${target} REUSE_FROM gossamer_json_${kind}_headers)
   else()
     target_precompile_headers(${target} REUSE_FROM gossamer_${kind}_headers)
