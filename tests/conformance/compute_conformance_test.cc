@@ -78,7 +78,8 @@ TEST_P(ComputeConformance, CpuIsThatOfAllWorkers) {
     }
   });
   const Duration process = clock.process_cpu() - process_before;
-  EXPECT_GE(compute_->cpu() - before, process);
+  // A sanitizer has a thread of its own, which needs some microseconds. A worker here needs milliseconds.
+  EXPECT_GE(compute_->cpu() - before + from_milliseconds(1), process);
 }
 
 // A run sees the writes of all workers in the run before, and the caller's writes in between.
