@@ -63,7 +63,7 @@ PairWatch::Seen seen_in(Fleet& fleet) {
   for (const auto& [machine, member] : fleet.members()) {
     if (!in_touch(*member, *lead)) continue;
     const Incarnation life = member->member()->self().incarnation;
-    if (fleet.struck(life)) continue;  // others may refuse it
+    if (fleet.marked().struck(life)) continue;  // others may refuse it
     seen.led.insert(life);
     led.push_back(member.get());
   }

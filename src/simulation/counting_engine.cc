@@ -173,10 +173,7 @@ void CountingEngine::on_install(Instant now) {
   const std::optional<StepNumber> goes_on = resume_of(installed.decision());
   if (!goes_on) return;  // it will be told to stop
   const StepNumber resume = *goes_on;
-  if (resume < step_) {
-    world_.invariants.broke(fmt::format("incarnation {} has applied {} steps and is to go back to {}",
-                                        member.self().incarnation.value, step_.value, resume.value));
-  }
+  if (resume < step_) world_.invariants.goes_back(member.self().incarnation, step_, resume);
   installed_ = Epoch(installed.epoch());
   resumed_ = resume;
   things_.clear();
@@ -206,10 +203,10 @@ void CountingEngine::on_install(Instant now) {
   });
 }
 
-bool CountingEngine::has_witnesses() const {
+bool CountingEngine::has_witnesses(FunctionRef<bool(net::PeerId)> speaks) const {
   const cluster::Member& member = *process_.member();
   return step_ > resumed_ && std::any_of(partners_.begin(), partners_.end(), [&](const net::PeerId& partner) {
-           return partner != member.self() && member.view().find(partner) != nullptr;
+           return partner != member.self() && member.view().find(partner) != nullptr && speaks(partner);
          });
 }
 

@@ -17,12 +17,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/rng.h"
 #include "cluster/control/coordinator.h"
 #include "cluster/control/engine.h"
 #include "cluster/control/member_process.h"
 #include "cluster/control/workload.h"
-#include "simulation/invariants.h"
+#include "simulation/watch/invariants.h"
 
 namespace gossamer::simulation {
 
@@ -72,8 +73,8 @@ class CountingEngine final : public cluster::Engine {
 
   [[nodiscard]] bool believes(const cluster::LeaseKeys& keys, Instant now) const;
   [[nodiscard]] StepNumber step() const { return step_; }
-  // Other members that are still there have taken steps with it since the last placement.
-  [[nodiscard]] bool has_witnesses() const;
+  // Other members that are still there, and that speak, have taken steps with it since the last placement.
+  [[nodiscard]] bool has_witnesses(FunctionRef<bool(net::PeerId)> speaks) const;
   // This member gets none of its parts from now on; nothing: each does. The one before gets what it lacks.
   void withhold(std::optional<net::PeerId> from, Instant now);
   // How long its oldest request has been without an answer.

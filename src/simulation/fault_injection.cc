@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,8 +29,9 @@ std::string pick_machine(const Fleet& fleet, std::uint64_t number, const std::st
 
 void give_notice(Fleet& fleet, SimMember& member, Duration notice) {
   fleet.timeline().after(notice, [&fleet, machine = member.machine(), node = member.node()] {
-    const SimMember* const still = fleet.find(machine);
+    SimMember* const still = fleet.find(machine);
     if (still == nullptr || still->node() != node) return;  // another member has the machine by now
+    fleet.note_struck(*still, Struck::kForGood);            // it may have had no life when the notice came
     fleet.kill(machine);
     fleet.start_new_member();
   });
@@ -99,6 +101,13 @@ std::optional<Struck> strikes_life(const Fault& fault) {
   }
 }
 
+// Whether the fault cuts a member's line to a coordinator.
+bool keeps_apart(const Fault& fault, const Fleet& fleet, const std::string& other) {
+  const bool cuts = fault.kind == FaultKind::kCut || fault.kind == FaultKind::kCutOneWay ||
+                    fault.kind == FaultKind::kCutLane;
+  return cuts && std::ranges::count(fleet.coordinator_machines(), other) > 0;
+}
+
 void strike_member(const Fault& fault, Fleet& fleet, const std::string& machine) {
   SimMember& member = fleet.member(machine);
   if (const auto how = strikes_life(fault)) fleet.note_struck(member, *how);
@@ -125,8 +134,9 @@ void strike_member(const Fault& fault, Fleet& fleet, const std::string& machine)
     default: {
       // A process on the other's machine has no path that could break.
       const std::string other = fleet.where(pick_machine(fleet, fault.other, machine));
-      if (other != member.where()) strike_path(fault, fleet, member.where(), other);
-      return;
+      if (other == member.where()) return;
+      if (keeps_apart(fault, fleet, other)) fleet.note_struck(member, Struck::kApart);
+      return strike_path(fault, fleet, member.where(), other);
     }
   }
 }

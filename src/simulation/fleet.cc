@@ -89,12 +89,7 @@ void Fleet::stored(std::span<const host::Change> changes) {
     if (const auto step = options_.resume_of(record.decision()))
       invariants_.resumes(Epoch(record.epoch()), *step);
   }
-  // Others went on without those that were away. From now on these are as dead as others.
-  if (written("installed") && !durable_.stopping()) {
-    for (const Incarnation one : marked_.struck) {
-      if (durable_.fenced(one)) marked_.taken.insert(one);
-    }
-  }
+  if (written("installed") && !durable_.stopping()) marked_.others_went_on(durable_);
   if (written("committed")) invariants_.committed(durable_.committed(), durable_.installed());
 }
 
@@ -161,8 +156,8 @@ void Fleet::start_coordinator(const std::string& machine) {
                               .clock = draw_clock(),
                               .process = coordinator_options(machine)},
       SimCoordinator::Run{medium_, options_.workload, durable_, claim_watch_, invariants_, traffic_,
-                          [this](Incarnation one) { return marked_.liars.contains(one); },
-                          [this](Incarnation one) { marked_.taken.insert(one); }},
+                          [this](Incarnation one) { return marked_.liar(one); },
+                          [this](Incarnation one) { marked_.framed(one); }},
       note);
 }
 
@@ -326,18 +321,11 @@ void Fleet::cut_off_for(const std::string& machine, Duration lasts) {
   }
 }
 
-void Fleet::note_struck(const SimMember& member, Struck how) {
-  const auto life = member.life();
-  if (!life) return;
-  marked_.struck.insert(*life);
-  if (how == Struck::kForGood) marked_.taken.insert(*life);
-}
-
-std::uint64_t Fleet::taken_and_fenced() {
-  const cluster::Coordinator* const decides = leader();  // the store may not have its last decision yet
-  return static_cast<std::uint64_t>(std::ranges::count_if(marked_.taken, [&](Incarnation one) {
-    return durable_.fenced(one) || (decides != nullptr && decides->fenced().contains(one));
-  }));
+void Fleet::note_struck(SimMember& member, Struck how) {
+  // An engine that hangs is told of a life later.
+  const cluster::Member* const its = member.member();
+  const auto life = its != nullptr ? std::optional(its->self().incarnation) : member.life();
+  if (life) marked_.strike(*life, how);
 }
 
 void Fleet::inject(const Fault& fault) {
@@ -447,8 +435,7 @@ void Fleet::note_failures() {
 void Fleet::look_at_memory() {
   for (const auto& [machine, member] : members_) {
     const cluster::Member* const its = member->member();
-    if (its != nullptr && !marked_.hostile.contains(its->self().incarnation))
-      judge_memory(machine, *member->links());
+    if (its != nullptr && !marked_.hostile(its->self().incarnation)) judge_memory(machine, *member->links());
   }
   for (const auto& [machine, coordinator] : coordinators_) {
     if (coordinator->links() != nullptr) judge_memory(machine, *coordinator->links());

@@ -25,14 +25,15 @@
 #include "host/sim/store.h"
 #include "host/sim/timeline.h"
 #include "simulation/access_lines.h"
-#include "simulation/claim_watch.h"
 #include "simulation/contact_watch.h"
-#include "simulation/durable.h"
 #include "simulation/fault.h"
-#include "simulation/invariants.h"
 #include "simulation/quiet.h"
 #include "simulation/sim_coordinator.h"
 #include "simulation/sim_member.h"
+#include "simulation/watch/claim_watch.h"
+#include "simulation/watch/durable.h"
+#include "simulation/watch/invariants.h"
+#include "simulation/watch/marked_lives.h"
 
 namespace gossamer::simulation {
 
@@ -40,9 +41,6 @@ namespace gossamer::simulation {
 enum class StoreKind { kFile, kCluster };
 // kCertified: nodes have certificates and keep their numbers from life to life. kNumbered: they get new ones.
 enum class Identity { kCertified, kNumbered };
-
-// What a fault does to a member: it may come back with all that it had, or not.
-enum class Struck { kForAWhile, kForGood };
 
 // Called with events and the simulated time in seconds. May be empty.
 using TimedTrace = std::function<void(double, const std::string& who, const std::string& what)>;
@@ -113,21 +111,15 @@ class Fleet final {
   void cut_off_for(const std::string& machine, Duration lasts);
   // Carries out a fault (fault_injection.h).
   void inject(const Fault& fault);
-  // A fault takes the member's present life away, from all others or from the run.
-  void note_struck(const SimMember& member, Struck how);
-  [[nodiscard]] bool struck(Incarnation life) const { return marked_.struck.contains(life); }
-  // Lives that are fenced and that a fault had taken away: for good, or others went on without them, or liars
-  // that were most of their judges accused them.
-  // A life that is fenced for any other reason was there, or would have come back.
-  [[nodiscard]] std::uint64_t taken_and_fenced();
+  // A fault strikes the member's present life, if it has one.
+  void note_struck(SimMember& member, Struck how);
+  [[nodiscard]] MarkedLives& marked() { return marked_; }
+  // MarkedLives::taken_and_fenced() of this fleet.
+  [[nodiscard]] std::uint64_t taken_and_fenced() { return marked_.taken_and_fenced(durable_, leader()); }
   // The path between two machines while no fault changes it.
   [[nodiscard]] host::PathQuality usual_path(const std::string& from, const std::string& to) const {
     return lines_.path(from, to);
   }
-  // From now on its word alone must not cost others their lives.
-  void note_liar(Incarnation life) { marked_.liars.insert(life); }
-  // Its process may hold what it likes from now on.
-  void note_hostile(Incarnation life) { marked_.hostile.insert(life); }
   // Removes members that are done, and starts others in their place.
   void replace_done();
   void run_for(double seconds);
@@ -196,13 +188,6 @@ class Fleet final {
   void note_failure(const std::string& what);
   void note_failures();
 
-  struct MarkedLives {
-    std::set<Incarnation> liars;
-    std::set<Incarnation> hostile;
-    std::set<Incarnation> struck;
-    std::set<Incarnation>
-        taken;  // of these, for good, or others went on without them; and lives that liars cost
-  };
   // How far a member has come, as seen so far.
   struct Seen {
     Epoch view;

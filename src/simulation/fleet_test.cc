@@ -67,6 +67,25 @@ TEST(Fleet, HungEnginesBeginAgain) {
   EXPECT_EQ(fleet->failure(), std::nullopt);
 }
 
+// Claim: a life that a fault takes counts once it is fenced. So does one that began after the notice of its
+// end, and one that others went on without, as its line to the coordinator was cut.
+TEST(Fleet, LivesThatFaultsTake) {
+  CountingFleet noticed({});
+  noticed->pause_for("m1", from_seconds(1));  // it is not asked to leave
+  noticed->inject({.kind = FaultKind::kNotice, .at = {}, .lasts = from_seconds(5), .member = 0, .other = 0});
+  noticed->run_for(4);
+  EXPECT_EQ(noticed->taken_and_fenced(), 0U);
+  noticed->run_for(10);
+  EXPECT_EQ(noticed->taken_and_fenced(), 1U);
+  CountingFleet cut({.freeze_time = from_seconds(3)});
+  cut->run_for(10);
+  cut->inject({.kind = FaultKind::kCut, .at = {}, .lasts = from_seconds(100), .member = 0, .other = 0});
+  cut->run_for(1);
+  cut->member("m2").leave("it was told to");  // the others come to rest, and m1 does not
+  cut->run_for(60);
+  EXPECT_EQ(cut->taken_and_fenced(), 1U);
+}
+
 // Claim: what a member's hook makes of a message is what its coordinator hears, until the hook is taken away.
 // Here it makes an accusation of each beat. As no step is taken with the accused, one of the two is fenced.
 TEST(Fleet, HooksChangeWhatMembersSay) {

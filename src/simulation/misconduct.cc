@@ -35,12 +35,12 @@ void Misconduct::begin(SimMember& member, const Fault& fault) {
   }
   if (member.paused() || member.member() == nullptr) return;
   const Incarnation life = member.member()->self().incarnation;
-  fleet_.note_hostile(life);
+  fleet_.marked().is_hostile(life);
   // Where members need not rest, a link that ends keeps nobody from a step, and is no quarrel.
   const bool rests = fleet_.options().view_change == cluster::ViewChange::kFrozen;
   if (fault.other % 2 == 1 && rests) {
     // Nobody else sees what comes, so its victim may lose a life, and it may stay.
-    fleet_.note_liar(life);
+    fleet_.marked().lies(life);
     quarrelling_.insert(life);
     return quarrel(member, life, {});
   }
@@ -95,7 +95,10 @@ void Misconduct::judge_time(SimMember& member, Incarnation life) {
       hears = facts.link.up && facts.link.last_heard && leads->now() - *facts.link.last_heard < kSurelyHeard;
     }
   }
-  heard = hears ? heard + kSayEvery : Duration{};
+  // On a slow line much of what it says waits behind the largest.
+  const bool slow =
+      fleet_.internet().rates(member.where()).up_bytes_per_second < host::MachineRates().up_bytes_per_second;
+  heard = hears && !slow ? heard + kSayEvery : Duration{};
   if (heard > kFencedWithin) {
     fleet_.invariants().broke(fmt::format(
         "incarnation {} is hostile, was heard for {:.1f} s, and is not fenced", life.value, heard.seconds()));
@@ -127,10 +130,17 @@ void Misconduct::lie(SimMember& member, Lies lies, Duration lasts) {
   const auto liar = std::make_shared<Liar>(lies, rng_.next_u64(), things_);
   member.falsify([this, &member, lies, liar](membership::ToCoordinator& said) {
     const Incarnation life = member.member()->self().incarnation;
-    fleet_.note_liar(life);
+    fleet_.marked().lies(life);
     if (lies != Lies::kAccuses && lies != Lies::kWithholds) fleet_.invariants().discount(life);
     auto& engine = static_cast<CountingEngine&>(member.engine());
-    liar->falsify(said, *member.member(), engine.step(), engine.has_witnesses());
+    // A member that hangs or is dead cannot contradict it, and may be fenced.
+    const auto speaks = [this](net::PeerId one) {
+      return std::ranges::any_of(fleet_.members(), [&](const auto& there) {
+        SimMember& other = *there.second;
+        return other.life() == one.incarnation && !other.paused() && !other.hangs();
+      });
+    };
+    liar->falsify(said, *member.member(), engine.step(), engine.has_witnesses(speaks));
     engine.withhold(liar->withheld_from(), member.now());
   });
   member.after(lasts, [&member] {

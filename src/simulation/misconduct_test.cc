@@ -88,5 +88,16 @@ TEST_F(MisconductTest, ContradictionsEndTheRun) {
   EXPECT_EQ(fleet_->leader()->failure()->what, "members contradict each other");
 }
 
+// Claim: a member contradicts nobody where all others hang: they would be fenced, and its word would be the
+// only one.
+TEST_F(MisconductTest, NobodyIsContradictedWhereNobodySpeaks) {
+  begin(FaultKind::kLie, 200, 3);
+  for (const char* machine : {"m2", "m3", "m4"}) fleet_->member(machine).hang(from_seconds(300));
+  fleet_->start_new_member();
+  fleet_->run_for(100);
+  EXPECT_EQ(fleet_->invariants().violation(), std::nullopt);
+  EXPECT_EQ(fleet_->leader()->failure(), std::nullopt);
+}
+
 }  // namespace
 }  // namespace gossamer::simulation

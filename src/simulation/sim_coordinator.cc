@@ -79,6 +79,7 @@ void SimCoordinator::go_on() {
   if (coordinator != nullptr) {
     for (const cluster::RunEvent& event : coordinator->take_events()) {
       if (event.kind == "begun") lead_watch_.begun(now());
+      if (event.kind == "serving") lead_watch_.serves(event.peer.incarnation);
       if (event.kind == "disputed") judge_dispute(event);
       if (event.kind == "lost") judge_loss(event);
       if (!trace_) continue;
@@ -110,6 +111,7 @@ void SimCoordinator::judge_loss(const cluster::RunEvent& lost) {
 }
 
 void SimCoordinator::judge_dispute(const cluster::RunEvent& disputed) {
+  if (slander_.disputes_with_liars(disputed.peer)) run_.framed(disputed.peer.incarnation);
   if (const auto what = slander_.has_to_go(disputed.peer)) run_.invariants.broke(*what);
 }
 

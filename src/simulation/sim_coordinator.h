@@ -13,13 +13,13 @@
 #include "base/rng.h"
 #include "cluster/control/coordinator_process.h"
 #include "host/sim/store.h"
-#include "simulation/claim_watch.h"
-#include "simulation/durable.h"
-#include "simulation/invariants.h"
-#include "simulation/lead_watch.h"
 #include "simulation/quiet.h"
 #include "simulation/sim_process.h"
-#include "simulation/slander.h"
+#include "simulation/watch/claim_watch.h"
+#include "simulation/watch/durable.h"
+#include "simulation/watch/invariants.h"
+#include "simulation/watch/lead_watch.h"
+#include "simulation/watch/slander.h"
 
 namespace gossamer::simulation {
 

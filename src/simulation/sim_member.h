@@ -89,6 +89,7 @@ class SimMember final : public SimProcess {
   [[nodiscard]] cluster::Member* member() { return process_->member(); }
   [[nodiscard]] net::Links* links() { return process_->links(); }
   [[nodiscard]] std::uint64_t lives() const { return lives_; }
+  [[nodiscard]] bool hangs() { return timeline().now() < hung_until_; }
   // The life that its engine has been told of; none between two.
   [[nodiscard]] std::optional<Incarnation> life() const { return life_; }
 

@@ -150,7 +150,7 @@ std::optional<Error> judge(const SimulateRequest& request, const SimulateResult&
                  .what = fmt::format("{} of {} seeds broke{}", result.violations, result.seeds,
                                      also(result.first_violations)),
                  .got = first.what,
-                 .expected = "what src/simulation/invariants.h and the scenario ask for",
+                 .expected = "what src/simulation/watch/invariants.h and the scenario ask for",
                  .fix = replay_command(request, first.seed)};
   }
   const std::vector<SimulationProbe> unreached = result.unreached();

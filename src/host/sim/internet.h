@@ -127,6 +127,7 @@ class SimInternet {
     return path(machine_named(from), machine_named(to));
   }
   void set_rates(const std::string& machine, const MachineRates& rates);
+  [[nodiscard]] const MachineRates& rates(const std::string& machine) { return machine_named(machine).rates; }
 
   // Nothing gets from `from` to `to` until healed. Each direction is cut by itself, and each lane may be.
   void cut(const std::string& from, const std::string& to);

@@ -131,9 +131,11 @@ void SparseWatch::look() {
   std::erase_if(seen_, [this](const auto& one) { return !fleet_.members().contains(one.first); });
   const Epoch epoch = fleet_.durable().installed();
   if (epoch != fleet_.durable().begun() || fleet_.durable().stopping()) return;
+  // The store may not know of a death yet. Where nobody leads, none may be on its way to it.
   const cluster::Coordinator* const decides = fleet_.leader();
-  if (decides == nullptr || decides->view().epoch() != epoch)
-    return;  // the store does not know of a death yet
+  const bool waits = decides == nullptr ? fleet_.taken_and_fenced() < fleet_.marked().taken()
+                                        : decides->view().epoch() != epoch;
+  if (waits) return;
   std::size_t recovered = 0;
   std::size_t members = 0;
   std::size_t with_parts = 0;

@@ -11,9 +11,12 @@
 // It also tells when the run may lose a piece for good. Each piece has min(copies, holders - 1) copies beside
 // the original, each with another member. While faults have taken fewer lives since all copies were in their
 // places, every piece is left somewhere. The run must then go on. A life counts only if a fault took that
-// very member for good: killed it, made it leave, or stopped it or cut it off for longer than its own
-// patience. A member that was away for less has all that it had, and a member that was fenced for another
-// reason was there. Losing its piece is no rightful loss.
+// very member:
+// - It was killed, made to leave, or stopped or cut off for longer than its own patience.
+// - Its line to a coordinator was cut, and the others, which had all that it had, went on without it.
+// - It lost a dispute with liars alone: nobody can know which of two is one (SECURITY.md, "Quarrels").
+// A member that was away for less has all that it had, and a member that was fenced for another reason was
+// there. Losing its piece is no rightful loss.
 //
 // Thread rule: the simulation's.
 #pragma once

@@ -17,7 +17,7 @@
 #include "base/ids.h"
 #include "cluster/membership/claim_ledger.h"
 #include "host/api/store.h"
-#include "simulation/durable.h"
+#include "simulation/watch/durable.h"
 
 namespace gossamer::simulation {
 

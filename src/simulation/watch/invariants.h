@@ -52,6 +52,8 @@ class Invariants {
 
   // An incarnation says what is untrue. What it does from now on counts for nothing.
   void discount(Incarnation one) { discounted_.insert(one); }
+  // A life that has applied so many steps is to go back. One that has said something else harms itself.
+  void goes_back(Incarnation one, StepNumber applied, StepNumber to);
 
   void broke(std::string what) {
     if (!violation_) violation_ = std::move(what);

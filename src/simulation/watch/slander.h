@@ -32,6 +32,8 @@ class Slander {
   // of its judges, their word costs it its life: accusations promise no more
   // (cluster/membership/accusations.h).
   [[nodiscard]] bool framed(net::PeerId peer) const;
+  // Whether the peer has a dispute, and with liars alone. Nobody knows which of two is one.
+  [[nodiscard]] bool disputes_with_liars(net::PeerId peer) const;
   // The peer is fenced.
   void gone(net::PeerId peer) {
     accused_.erase(peer);
@@ -40,6 +42,9 @@ class Slander {
   void forget();
 
  private:
+  // Those that accuse the peer, and those that it accuses.
+  [[nodiscard]] std::set<net::PeerId> in_dispute_with(net::PeerId peer) const;
+
   std::function<bool(Incarnation)> lies_;
   std::map<net::PeerId, std::set<NodeId>> accused_;     // by accuser: the accused of its last beat
   std::map<net::PeerId, std::set<net::PeerId>> broke_;  // likewise: of a broken rule

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "simulation/lead_watch.h"
+#include "simulation/watch/lead_watch.h"
 
 #include <fmt/format.h>
 
@@ -39,6 +39,7 @@ LeadWatch::LeadWatch(Options options, const Durable& durable)
 void LeadWatch::began(Instant now) {
   began_ = last_came_ = now;
   gone_.clear();
+  decided_.clear();
   silent_before_ = durable_.silent();
   backs_.clear();
   ends_ = {};
@@ -62,7 +63,7 @@ void LeadWatch::heard(net::PeerId from, const membership::ToCoordinator& said, I
   const auto life = lives_.find(from.incarnation);
   if (life == lives_.end()) return;  // what is said before Here does not count
   hear(life->first, life->second, now);
-  if (said.has_beat()) take_up(life->second, said.beat(), durable_.served(from.incarnation), now);
+  if (said.has_beat()) take_up(life->second, said.beat(), served(from.incarnation), now);
 }
 
 // A joining member is no witness: a node may begin lives to be one. What it says stands until its next beat,
@@ -180,7 +181,7 @@ std::optional<std::string> LeadWatch::contradicted(NodeId node, Instant last, In
   std::size_t hear = 0;
   std::size_t quiet = 0;
   for (const auto& [by, life] : lives_) {
-    if (life.quiet.contains(node) && durable_.served(by)) ++quiet;
+    if (life.quiet.contains(node) && served(by)) ++quiet;
     const auto word = life.hears.find(node);
     if (word == life.hears.end() || life.down || now - life.heard > kHeardLately) continue;
     // Others are asked once the silence is so long.

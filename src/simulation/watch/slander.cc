@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "simulation/slander.h"
+#include "simulation/watch/slander.h"
 
 #include <fmt/format.h>
 
@@ -23,12 +23,24 @@ void Slander::heard(net::PeerId from, const membership::ToCoordinator& said) {
   }
 }
 
-std::optional<std::string> Slander::has_to_go(net::PeerId peer) {
-  const std::set<NodeId> own = accused_[peer];
+std::set<net::PeerId> Slander::in_dispute_with(net::PeerId peer) const {
+  const auto own = accused_.find(peer);
   std::set<net::PeerId> others;
   for (const auto& [by, accused] : accused_) {
-    if (accused.contains(peer.node) || own.contains(by.node)) others.insert(by);
+    if (accused.contains(peer.node) || (own != accused_.end() && own->second.contains(by.node)))
+      others.insert(by);
   }
+  return others;
+}
+
+bool Slander::disputes_with_liars(net::PeerId peer) const {
+  const std::set<net::PeerId> others = in_dispute_with(peer);
+  return !others.empty() &&
+         std::ranges::all_of(others, [this](const net::PeerId& one) { return lies_(one.incarnation); });
+}
+
+std::optional<std::string> Slander::has_to_go(net::PeerId peer) {
+  const std::set<net::PeerId> others = in_dispute_with(peer);
   const bool known = disputed_.contains(peer.incarnation) || lies_(peer.incarnation);
   for (const net::PeerId& other : others) disputed_.insert(other.incarnation);
   if (known || others.size() != 1 || !lies_(others.begin()->incarnation)) return std::nullopt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "simulation/lead_watch.h"
+#include "simulation/watch/lead_watch.h"
 
 #include <gtest/gtest.h>
 
@@ -179,9 +179,10 @@ TEST_F(LeadWatchTest, JoiningMembersAreNoWitnesses) {
 }
 
 // Claim: where a member hears another and one that joins does not, the word of the second counts from when it
-// serves, though it was said before.
+// serves, though it was said before. It serves once the leader has decided so, or the store says so.
 TEST_F(LeadWatchTest, AWordCountsOnceItsMemberServes) {
-  for (const bool serves : {false, true}) {
+  enum class Serves { kNot, kStored, kDecided };
+  for (const Serves serves : {Serves::kNot, Serves::kStored, Serves::kDecided}) {
     record(6, membership::JOINING);
     watch_.began({});
     beat({2, 3, 6}, 1);
@@ -189,8 +190,9 @@ TEST_F(LeadWatchTest, AWordCountsOnceItsMemberServes) {
       said(3, {.hears = {2}}, 2.1 + 0.1 * i);
       said(6, {.quiet = {2}}, 2.1 + 0.1 * i);
     }
-    if (serves) record(6, membership::SERVING);
-    EXPECT_EQ(may_fence(2, 2.4), serves);
+    if (serves == Serves::kStored) record(6, membership::SERVING);
+    if (serves == Serves::kDecided) watch_.serves(life(6).incarnation);
+    EXPECT_EQ(may_fence(2, 2.4), serves != Serves::kNot);
   }
 }
 

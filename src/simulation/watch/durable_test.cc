@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "simulation/durable.h"
+#include "simulation/watch/durable.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "simulation/invariants.h"
+#include "simulation/watch/invariants.h"
 
 #include <fmt/format.h>
 
@@ -112,6 +112,12 @@ void Invariants::committed(StepNumber step, Epoch installed) {
                         step.value, by.value, thing, next.value));
     }
   }
+}
+
+void Invariants::goes_back(Incarnation one, StepNumber applied, StepNumber to) {
+  if (!counts(one)) return;
+  broke(fmt::format("incarnation {} has applied {} steps and is to go back to {}", one.value, applied.value,
+                    to.value));
 }
 
 void Invariants::resumes(Epoch epoch, StepNumber step) {

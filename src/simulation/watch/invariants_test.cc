@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "simulation/invariants.h"
+#include "simulation/watch/invariants.h"
 
 #include <gtest/gtest.h>
 
@@ -92,6 +92,16 @@ TEST(Invariants, WhatIsCommittedHasALivingCopy) {
   EXPECT_TRUE(broken(Epoch(4), 6, {}));  // thing 1 lags
   EXPECT_FALSE(broken(Epoch(5), 6, {}));
   EXPECT_FALSE(broken(Epoch(4), 6, kFirst));
+}
+
+// Claim: a life must not go back, unless it has said what is untrue.
+TEST(Invariants, HonestLivesNeverGoBack) {
+  Invariants watched(nobody);
+  watched.discount(kSecond);
+  watched.goes_back(kSecond, StepNumber(6), StepNumber(5));
+  EXPECT_EQ(watched.violation(), std::nullopt);
+  watched.goes_back(kFirst, StepNumber(6), StepNumber(5));
+  EXPECT_NE(watched.violation(), std::nullopt);
 }
 
 // Claim: a placement goes on neither before the committed step nor from a step that no member has reached.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "simulation/claim_watch.h"
+#include "simulation/watch/claim_watch.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "simulation/slander.h"
+#include "simulation/watch/slander.h"
 
 #include <gtest/gtest.h>
 
@@ -37,6 +37,25 @@ TEST(Slander, FramedByLiarsAlone) {
   EXPECT_TRUE(slander.framed(slander_peer(20)));
   slander.gone(slander_peer(1));
   EXPECT_FALSE(slander.framed(slander_peer(20)));
+}
+
+// Claim: a dispute with liars alone is known as such, whoever of the two accuses; with an honest one beside
+// them it is none.
+TEST(Slander, DisputesWithLiarsAlone) {
+  const auto unreachable = [](std::uint64_t node) {
+    membership::ToCoordinator said;
+    said.mutable_beat()->add_unreachable(node);
+    return said;
+  };
+  Slander slander([](Incarnation one) { return one.value < 10; });
+  EXPECT_FALSE(slander.disputes_with_liars(slander_peer(20))) << "it has none";
+  slander.heard(slander_peer(20), unreachable(1));
+  EXPECT_FALSE(slander.disputes_with_liars(slander_peer(20))) << "nobody knows the other";
+  slander.heard(slander_peer(1), unreachable(30));
+  EXPECT_TRUE(slander.disputes_with_liars(slander_peer(20)));
+  EXPECT_TRUE(slander.disputes_with_liars(slander_peer(30)));
+  slander.heard(slander_peer(11), unreachable(20));
+  EXPECT_FALSE(slander.disputes_with_liars(slander_peer(20)));
 }
 
 }  // namespace

@@ -26,7 +26,7 @@
 #include "base/ids.h"
 #include "base/time.h"
 #include "net/link/peer_id.h"
-#include "simulation/durable.h"
+#include "simulation/watch/durable.h"
 
 namespace gossamer::simulation {
 
@@ -51,6 +51,8 @@ class LeadWatch {
   void linked(net::PeerId peer, Instant now);
   // A node begins a life.
   void begun(Instant now) { backs_.insert(now); }
+  // The leader has decided that a life serves. The store knows of it a little later.
+  void serves(Incarnation one) { decided_.insert(one); }
   void broken(net::PeerId peer);
 
   // The leader has fenced the peer. Returns what speaks against that.
@@ -79,6 +81,7 @@ class LeadWatch {
     std::set<NodeId> quiet;
   };
 
+  [[nodiscard]] bool served(Incarnation one) const { return decided_.contains(one) || durable_.served(one); }
   void hear(Incarnation one, Life& life, Instant now);
   // Lives elsewhere that serve, and those of them that the leader has missed for so long. Requires that it
   // leads.
@@ -113,6 +116,7 @@ class LeadWatch {
   Instant ends_;                              // the last time at which the run was ending
   Instant last_came_;                         // when a life said Here for the first time in this lead
   std::set<Incarnation> gone_;                // fenced in this lead
+  std::set<Incarnation> decided_;             // serve by a decision of this lead
   cluster::SilentTimes::Rows silent_before_;  // by the store, of those that were not heard in this lead
   std::set<Instant> backs_;                   // when a life came, or was heard after a silence
   // When one came back that had been silent together with others.
