@@ -182,7 +182,7 @@ TEST_F(LeadWatchTest, JoiningMembersAreNoWitnesses) {
 // serves, though it was said before. It serves once the leader has decided so, or the store says so.
 TEST_F(LeadWatchTest, AWordCountsOnceItsMemberServes) {
   enum class Serves { kNot, kStored, kDecided };
-  for (const Serves serves : {Serves::kNot, Serves::kStored, Serves::kDecided}) {
+  for (const Serves serves : {Serves::kNot, Serves::kDecided, Serves::kStored}) {
     record(6, membership::JOINING);
     watch_.began({});
     beat({2, 3, 6}, 1);
