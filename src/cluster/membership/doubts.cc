@@ -79,9 +79,11 @@ std::optional<Instant> Doubts::spares(NodeId node, const Fleet& fleet, Duration 
       const Witnesses all = witnesses(node, fleet);
       const bool dead = who == Survivor::kIdle && all.quiet >= all.hear + 2;
       if (!silent.holds || !silent.serves || dead) break;
-      // A joining member's lie costs the others time, and only where all that hold something are gone.
+      // A joining member's lie costs the others time, and only where all that hold something are gone. Its
+      // word only spares: those that have joined meanwhile may be on this side of a cut, and never heard the
+      // others.
       const Witnesses joining_too = witnesses(node, fleet, Whose::kAll);
-      if (joining_too.hear > joining_too.quiet) return given_up;
+      if (all.hear > all.quiet || joining_too.hear > joining_too.quiet) return given_up;
       return waits_until(std::min(given_up, silent.last_sign + abandoned));
     }
     case Survivor::kHolds: break;

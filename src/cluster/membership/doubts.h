@@ -51,7 +51,7 @@ class Doubts {
   // Connections come back one after another. They try again the later the longer the silence was.
   static constexpr Duration kComeBack{10'000'000'000};
   // If all that hold something are silent for so long, another member may take over. It may not where more of
-  // those that are heard, joining ones too, hear them than do not.
+  // those that are heard hear them than do not: of those that serve, or of all, joining ones too.
   static constexpr Duration kAbandoned{120'000'000'000};
 
   // How a silence began. A process that ends, or a machine that shuts down, closes its connections; a network

@@ -187,6 +187,19 @@ TEST_F(DoubtsTest, AJoinerHearsThoseThatHold) {
   EXPECT_FALSE(spares(2, fleet, 120)) << "a word of one that is silent itself";
 }
 
+// Claim: joining members cannot outvote one that serves and hears the holders: they may have come on this
+// side of the cut alone.
+TEST_F(DoubtsTest, JoinersDoNotOutvoteThoseThatServe) {
+  Doubts::Fleet fleet = fleet_of(5, 2);
+  fleet[NodeId(4)].holds = false;
+  for (const std::uint64_t joins : {5U, 6U}) fleet[NodeId(joins)].serves = false;
+  for (const std::uint64_t joins : {5U, 6U}) doubts_.says(NodeId(joins), {}, nodes({2, 3}));
+  EXPECT_FALSE(spares(2, fleet, 120)) << "nobody that serves has said anything";
+  doubts_.says(NodeId(4), nodes({2, 3}), {});
+  EXPECT_EQ(spares(2, fleet, 120), Instant{} + kPatience);
+  EXPECT_FALSE(spares(2, fleet, 600));
+}
+
 // Claim: a silent member that more others hear than do not is spared, however few are silent. Their word is
 // not needed to fence one that nobody hears.
 TEST_F(DoubtsTest, OthersHearASilentMember) {
