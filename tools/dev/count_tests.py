@@ -2,13 +2,14 @@
 """What a run of ctest came to, case by case.
 
 One ctest is a whole program, because to start a program costs more than most cases take. The program says how many
-cases passed, and which failed. A program that failed without naming a case counts as one failure. So does a status of
-ctest that no failure explains.
+cases passed, and which failed. A program that failed without naming a case counts as one failure. So does one that
+ended in the middle of its cases, though with status 0, and a status of ctest that no failure explains.
 """
 
 import re
 
 # The end of a GoogleTest program, and of a module of Python's unittest.
+_GTEST_BEGINS = "Running main() from "
 _GTEST_PASSED = re.compile(r"^\[  PASSED  \] (\d+) tests?\.", re.M)
 _GTEST_SKIPPED = re.compile(r"^\[  SKIPPED \] (\d+) tests?[.,]", re.M)
 _GTEST_FAILED = re.compile(r"^\[  FAILED  \] (\S+?)(?:, where .*)? \(\d+ ms\)$", re.M)
@@ -36,7 +37,8 @@ def _cases(output):
 def _held(test):
     """Whether a program passed or said itself that it skips. One that could not be started is `notrun`, too."""
     if test.get("status") == "run":
-        return True
+        output = test.findtext("system-out") or ""
+        return _GTEST_BEGINS not in output or _GTEST_PASSED.search(output) is not None
     skipped = test.find("skipped")
     return skipped is not None and skipped.get("message", "").startswith("SKIP_RETURN_CODE")
 

@@ -4,7 +4,7 @@
 A test has a key, a hash of
 - the command, its environment, and every file that these name;
 - every file of the tree but C++ sources, which act through programs alone;
-- the libraries of the build that programs load, the packages of the system, and what its processor can do.
+- the libraries of the build that programs load, the packages and kernel of the system, and what its processor can do.
 A program with a skipped case is not kept, because it may find tomorrow what it lacks today. Tests of the label `house`
 read sources, so they always run. Without git nothing is known of the tree, and all tests run.
 """
@@ -46,8 +46,9 @@ def _tree(root):
 
 
 def _machine(build):
-    """What programs meet outside the tree: libraries that they load, packages, the processor, variables."""
+    """What programs meet outside the tree: libraries that they load, packages, kernel, processor, variables."""
     said = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith(_VARIABLES)]
+    said.append(os.uname().release)
     packages = Path("/var/lib/dpkg/status")
     said += [_digest(path) for path in [*sorted(build.rglob("*.so")), packages] if path.is_file()]
     processor = Path("/proc/cpuinfo")

@@ -57,6 +57,13 @@ class Count(unittest.TestCase):
         gone = program("b_test", "", "notrun", "Unable to find executable")
         self.assertEqual(count_tests.count([GOOD, gone], 0)[1], ["b_test"])
 
+    # Claim: a program that ends in the middle of its cases fails, though it ends with status 0.
+    def test_an_early_end(self):
+        begun = "Running main() from ./googletest/src/gtest_main.cc\n"
+        self.assertEqual(count_tests.count([program("a_test", begun)], 0)[1], ["a_test"])
+        whole = program("a_test", begun + GOOD.findtext("system-out"))
+        self.assertEqual(count_tests.count([whole], 0), (39, [], []))
+
     # Claim: no program at all, or a status that nothing explains, is a failure.
     def test_nothing_ran(self):
         self.assertEqual(len(count_tests.count([], 0)[1]), 1)
