@@ -18,10 +18,11 @@
 
 namespace gossamer::node {
 
-// The phases of status and metrics; cluster::phase_name() has their words.
+// All phases, for metrics; cluster::phase_name() has their words.
 inline constexpr std::array kPhases{
     cluster::Coordinator::Phase::kSettled, cluster::Coordinator::Phase::kFreezing,
-    cluster::Coordinator::Phase::kShort, cluster::Coordinator::Phase::kStopping};
+    cluster::Coordinator::Phase::kShort, cluster::Coordinator::Phase::kWaiting,
+    cluster::Coordinator::Phase::kStopping};
 [[nodiscard]] const char* state_name(membership::State state);
 // How many things each node holds. A node that holds none is missing.
 [[nodiscard]] std::map<NodeId, std::size_t> things_of(const cluster::HoldingMap& holdings);

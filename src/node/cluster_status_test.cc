@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engines/check/check_config.h"
 #include "engines/check/check_engine.h"
@@ -100,6 +101,17 @@ TEST_F(ClusterStatusTest, SaysWhenItEnds) {
   EXPECT_EQ(left(StepNumber(120), 0), -1);
   EXPECT_EQ(left(StepNumber(120), std::nullopt), -1);
   EXPECT_EQ(left(std::nullopt, 4), -1);
+}
+
+// Claim: metrics have a row for each phase that a coordinator can be in, in the order of its states.
+TEST(ClusterStatus, NamesEveryPhase) {
+  std::vector<std::string> names;
+  for (int i = 0; *phase_name(static_cast<cluster::CoordinatorPhase>(i)) != '\0'; ++i)
+    names.emplace_back(phase_name(static_cast<cluster::CoordinatorPhase>(i)));
+  std::vector<std::string> told;
+  for (const cluster::CoordinatorPhase phase : kPhases) told.emplace_back(phase_name(phase));
+  EXPECT_EQ(told, names);
+  EXPECT_GT(names.size(), 4U);
 }
 
 }  // namespace
