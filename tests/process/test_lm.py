@@ -12,8 +12,11 @@ import unittest
 
 import program
 
-MODULE = os.path.join(os.path.dirname(os.path.abspath(program.GOSSAMER)), "gossamer_torch.so")
+PLACE = os.path.dirname(os.path.abspath(program.GOSSAMER))
+MODULE = os.path.join(PLACE, "gossamer_torch.so")
 WITH_TORCH = unittest.skipUnless(os.path.exists(MODULE), f"there is no {MODULE}: make torch builds it")
+PIECES = os.path.join(PLACE, "gossamer_sentencepiece.so")
+WITH_PIECES = unittest.skipUnless(os.path.exists(PIECES), f"there is no {PIECES}: make torch builds it")
 
 SMALL = ("model.context=32", "model.width=32", "model.heads=2", "model.hidden=64", "model.layers=2", "train.batch=8",
          "train.microbatch=4", "--threads", "2")
@@ -117,7 +120,7 @@ class Life(Folder):
     # The program says which libtorch it has. Its output arrives whole, though it ends without torch's destructors.
     def test_version_and_doctor(self):
         self.assertRegex(program.run("version", "--json").json()["parts"]["torch"], r"^\d+\.\d+")
-        self.assertIn("torch     libtorch", program.run("version").out)
+        self.assertIn("torch         libtorch", program.run("version").out)
         checks = {check["name"]: check for check in program.run("doctor", "--json").json()["checks"]}
         self.assertEqual(checks["torch"]["health"], "good")
 
@@ -127,6 +130,55 @@ class Life(Folder):
             done = subprocess.run([program.GOSSAMER, "version"], stdout=full, stderr=subprocess.PIPE, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"standard output", done.stderr)
+
+
+@WITH_PIECES
+class PiecesOfWords(Folder):
+    # Tokens of words are fewer than bytes, and the text comes back. The model of the tokenizer lies beside them.
+    def test_import(self):
+        tokens = self.folder / "tokens"
+        done = program.run("data", "import", "lm", self.text, "--tokenizer", "sentencepiece", "--vocabulary", "400",
+                           "--out", tokens, "--json")  # fmt: skip
+        self.assertEqual(done.status, 0, done.err)
+        self.assertLess(done.json()["tokens"], done.json()["bytes"] / 3)
+        self.assertIn("a tokenizer of ", done.err)
+        look = program.run("data", "inspect", tokens, "--json").json()
+        self.assertEqual(look["tokenizer"], "sentencepiece")
+        self.assertTrue(TEXT.startswith(look["begins"]))
+        again = program.run("data", "import", "lm", self.text, "--tokenizer", tokens / "tokenizer.model", "--out",
+                            self.folder / "again")  # fmt: skip
+        self.assertEqual(again.status, 0, again.err)
+        for name in ("train.tokens", "tokenizer.model"):
+            self.assertEqual((self.folder / "again" / name).read_bytes(), (tokens / name).read_bytes())
+
+    # What cannot be is refused before anything is written.
+    def test_refusals(self):
+        def refused(status, *words, parts):
+            done = program.run("data", "import", "lm", *words, "--out", self.folder / "out", stdin=TEXT)
+            self.failed(done, status, *parts)
+            self.assertFalse((self.folder / "out").exists())
+
+        refused(1, self.text, "--tokenizer", "sentencepeice", parts=["sentencepeice"])
+        refused(3, self.text, "--tokenizer", self.text, parts=[str(self.text), "SentencePiece"])
+        refused(2, self.text, "--tokenizer", "sentencepiece", "--vocabulary", "100", parts=["--vocabulary", "260"])
+        refused(2, "-", "--tokenizer", "sentencepiece", parts=["read only once"])
+        self.text.write_bytes(b"\n\n")
+        refused(4, self.text, "--tokenizer", "sentencepiece", parts=["cannot be trained", "data.tokenizer=bytes"])
+
+    # A run with pieces of words is stopped, goes on and is asked: one tokenizer through all of it.
+    @WITH_TORCH
+    def test_run(self):
+        words = ("data.tokenizer=sentencepiece", "data.vocabulary=400", "checkpoint.every_steps=10")
+        self.assertEqual(self.train("whole", *words, "train.steps=40", f"data.test={self.text}").status, 0)
+        self.assertEqual(self.train("run", *words, "train.steps=40").status, 0)
+        self.assertEqual(self.model("run"), self.model("whole"))
+        self.assertEqual((self.folder / "run/model/tokenizer.model").read_bytes(),
+                         (self.folder / "run/data/tokenizer.model").read_bytes())  # fmt: skip
+        answer = program.run("predict", self.folder / "run", "7 sheep", "--tokens", "5", "--json").json()
+        self.assertTrue(answer["text"].startswith("7 sheep"))
+        measured = program.run("eval", self.folder / "run", "--data", self.text, "--json")
+        self.assertEqual(measured.status, 0, measured.err)
+        self.assertEqual(measured.json()["bytes"], len(TEXT))
 
 
 class WithoutTorch(Folder):

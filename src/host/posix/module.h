@@ -13,11 +13,19 @@
 
 namespace gossamer::host {
 
-// The address of `symbol` in the library at `path`, which does not show its names to other
-// libraries. It may use names of this program, where it does not have them itself. `path` has a "/". Errors,
-// kFailed with `where` = path: no such file; no library; a library that it needs is missing (`got` names it);
-// no such symbol.
-[[nodiscard]] Result<void*> open_module(const std::string& path, const std::string& symbol);
+// Where a module looks for a name that it uses.
+enum class ModuleNames {
+  kOfTheProgram,  // in the program and its libraries first: there is one of each
+  kItsOwn,  // in itself and its own libraries first, where these have another version of what the program
+            // has. AddressSanitizer refuses it.
+};
+
+// The address of `symbol` in the library at `path`, which does not show its names to other libraries. `path`
+// has a "/". Errors, kFailed with `where` = path: no such file; no library; a library that it needs is
+// missing
+// (`got` names it); no such symbol.
+[[nodiscard]] Result<void*> open_module(const std::string& path, const std::string& symbol,
+                                        ModuleNames names = ModuleNames::kOfTheProgram);
 
 // Whether a module was opened in this process.
 [[nodiscard]] bool any_module_open();

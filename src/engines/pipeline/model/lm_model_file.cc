@@ -17,7 +17,7 @@
 
 #include "base/check.h"
 #include "base/printable.h"
-#include "learn/tokens/byte_tokenizer.h"
+#include "host/api/files.h"
 #include "tensors/model_fields.h"
 #include "tensors/safetensors.h"
 
@@ -150,6 +150,7 @@ Result<void> save_lm_model(host::Disk& disk, const std::string& directory, const
   const std::span<const StageTensor> all = save.model.tensors();
   const tensors::DType dtype = type_of(all.front().weights);
   tensors::ModelTensors files{.tensors = {}, .max_shard_bytes = save.max_shard_bytes};
+  if (!save.tokenizer.empty()) files.files.emplace(tokens::kTokenizerFile, save.tokenizer);
   for (const StageTensor& tensor : all) {
     CHECK(type_of(tensor.weights) == dtype, tensor.name);
     files.tensors.push_back(
@@ -192,24 +193,33 @@ Result<void> load_lm_model(host::Disk& disk, const OpenedLm& opened, StageBacken
   return model.weights_changed();
 }
 
-Result<std::unique_ptr<tokens::Tokenizer>> tokenizer_of(const OpenedLm& opened) {
+Result<std::unique_ptr<tokens::Tokenizer>> tokenizer_of(host::Disk& disk, const OpenedLm& opened,
+                                                        const LoadTokenizer& load) {
   const LmAbout& about = opened.header.about;
-  auto bytes = std::make_unique<tokens::ByteTokenizer>();
-  if (about.tokenizer.name != bytes->name() || about.tokenizer.digest != bytes->digest()) {
+  const std::string path = fmt::format("{}/{}", opened.directory, tokens::kTokenizerFile);
+  const auto there = disk.exists(path);
+  if (!there.ok()) return there.error();
+  auto model = *there ? host::read_text(disk, path, tokens::kMostTokenizerBytes) : Result<std::string>("");
+  if (!model.ok()) return model.error();
+  const std::string json = opened.directory + kModelJson;
+  auto tokenizer = load(about.tokenizer.name, *std::move(model), *there ? path : json);
+  if (!tokenizer.ok()) return tokenizer;
+  if ((*tokenizer)->digest() != about.tokenizer.digest) {
     return Error{
-        .kind = ErrorKind::kRefused,
-        .where = opened.directory + kModelJson,
-        .what = "this program does not have the tokenizer of the model",
-        .got = fmt::format("{}, digest {:016x}", quote(about.tokenizer.name), about.tokenizer.digest),
-        .expected = fmt::format("'{}', digest {:016x}", bytes->name(), bytes->digest()),
-        .fix = "use the version of gossamer that wrote it, or train again"};
+        .kind = *there ? ErrorKind::kBadData : ErrorKind::kRefused,
+        .where = *there ? path : json,
+        .what = *there ? "this is not the tokenizer of the model"
+                       : "this program does not have the tokenizer of the model",
+        .got = fmt::format("digest {:016x}", (*tokenizer)->digest()),
+        .expected = fmt::format("'{}', digest {:016x}", about.tokenizer.name, about.tokenizer.digest),
+        .fix = *there ? "restore the model directory from its origin or train again"
+                      : "use the version of gossamer that wrote it, or train again"};
   }
-  if (about.shape.vocabulary != bytes->vocabulary()) {
-    return tensors::bad_field(opened.directory + kModelJson, "model.vocabulary",
-                              fmt::format("{}", about.shape.vocabulary),
-                              fmt::format("{}, that of its tokenizer", bytes->vocabulary()));
+  if (about.shape.vocabulary != (*tokenizer)->vocabulary()) {
+    return tensors::bad_field(json, "model.vocabulary", fmt::format("{}", about.shape.vocabulary),
+                              fmt::format("{}, that of its tokenizer", (*tokenizer)->vocabulary()));
   }
-  return std::unique_ptr<tokens::Tokenizer>(std::move(bytes));
+  return tokenizer;
 }
 
 }  // namespace gossamer::pipeline

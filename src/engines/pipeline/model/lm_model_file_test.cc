@@ -357,25 +357,59 @@ TEST(LmModelFile, TellsModelsOfOtherEngines) {
   EXPECT_EQ(lm.error().got, "engine 'lm'");
 }
 
+// Makes bytes of the name "bytes", and keeps what it was given.
+struct ToyLoader {
+  Result<std::unique_ptr<tokens::Tokenizer>> operator()(const std::string& name, std::string model,
+                                                        const std::string& where) const {
+    *given = std::move(model);
+    if (name != "bytes") return Error{.kind = ErrorKind::kRefused, .where = where, .what = "unknown"};
+    return std::unique_ptr<tokens::Tokenizer>(std::make_unique<tokens::ByteTokenizer>());
+  }
+  std::shared_ptr<std::string> given = std::make_shared<std::string>();
+};
+
+// Claim: a tokenizer's model is saved beside the weights and comes back; a damaged one is bad data.
+TEST(LmModelFile, KeepsTheModelOfItsTokenizer) {
+  host::SimDisk disk;
+  const tokens::ByteTokenizer bytes;
+  LmAbout about = ToyLm::about();
+  about.tokenizer = {.name = "bytes", .digest = bytes.digest()};
+  about.shape.vocabulary = bytes.vocabulary();
+  const auto model = ToyLm::model(about.shape, 1);
+  ASSERT_TRUE(save_lm_model(disk, "m", {.model = *model, .about = about, .tokenizer = "pieces"}).ok());
+  EXPECT_EQ(*host::read_text(disk, "m/tokenizer.model"), "pieces");
+  auto opened = open_lm_model(disk, "m");
+  ASSERT_TRUE(opened.ok());
+  const ToyLoader loader;
+  ASSERT_TRUE(tokenizer_of(disk, *opened, loader).ok());
+  EXPECT_EQ(*loader.given, "pieces");
+  ++opened->header.about.tokenizer.digest;
+  const Error damaged = tokenizer_of(disk, *opened, loader).error();
+  EXPECT_EQ(damaged.kind, ErrorKind::kBadData);
+  EXPECT_EQ(damaged.where, "m/tokenizer.model");
+}
+
 // Claim: the tokenizer comes back where this program has it with the model's vocabulary; another name,
 // digest or vocabulary is refused.
 TEST(LmModelFile, HasItsTokenizer) {
+  host::SimDisk disk;
+  const ToyLoader loader;
   const tokens::ByteTokenizer bytes;
   OpenedLm opened{.directory = "m", .header = {.about = ToyLm::about()}};
   LmAbout& about = opened.header.about;
   about.tokenizer = {.name = std::string(bytes.name()), .digest = bytes.digest()};
   about.shape.vocabulary = bytes.vocabulary();
-  const auto tokenizer = tokenizer_of(opened);
+  const auto tokenizer = tokenizer_of(disk, opened, loader);
   ASSERT_TRUE(tokenizer.ok());
   EXPECT_EQ((*tokenizer)->digest(), bytes.digest());
   ++about.shape.vocabulary;
-  EXPECT_EQ(tokenizer_of(opened).error().kind, ErrorKind::kBadData);
+  EXPECT_EQ(tokenizer_of(disk, opened, loader).error().kind, ErrorKind::kBadData);
   --about.shape.vocabulary;
   ++about.tokenizer.digest;
-  EXPECT_EQ(tokenizer_of(opened).error().kind, ErrorKind::kRefused);
+  EXPECT_EQ(tokenizer_of(disk, opened, loader).error().kind, ErrorKind::kRefused);
   --about.tokenizer.digest;
   about.tokenizer.name = "words";
-  EXPECT_EQ(tokenizer_of(opened).error().where, "m/model.json");
+  EXPECT_EQ(tokenizer_of(disk, opened, loader).error().where, "m/model.json");
 }
 
 // Claim: misuse stops the program: a backend that is not of the shape.
