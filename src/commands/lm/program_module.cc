@@ -61,7 +61,7 @@ Error other_module(const std::string& path, std::uint32_t version, std::uint32_t
 }
 
 EnginePart part_there(const ProgramModule& module, std::string version, std::string found) {
-  return {.name = std::string(module.part),
+  return {.name = module.part,
           .state = EnginePart::State::kThere,
           .version = std::move(version),
           .found = std::move(found)};
@@ -74,7 +74,7 @@ EnginePart part_not_there(host::Disk& disk, const std::string& program, const Pr
     const auto found = disk.exists(path);
     there = there || !found.ok() || *found;
   }
-  EnginePart part{.name = std::string(module.part)};
+  EnginePart part{.name = module.part};
   part.state = there ? EnginePart::State::kBroken : EnginePart::State::kMissing;
   part.found = there ? fmt::format("{}: {}: {}", error.where, error.what, error.got)
                      : fmt::format("no {}, which {}", module.file, module.missed_by);

@@ -22,7 +22,8 @@
 
 namespace gossamer::commands {
 
-// What is told of a module, and how it is opened. The words are parts of sentences.
+// What is told of a module, and how it is opened. The words are parts of sentences, and live as long as the
+// program.
 struct ProgramModule {
   std::string_view part;       // "torch"
   std::string_view file;       // "gossamer_torch.so"
