@@ -5,20 +5,9 @@
 #include <iterator>
 
 #include "base/check.h"
+#include "learn/tokens/text_pieces.h"
 
 namespace gossamer::tokens {
-namespace {
-
-bool continues_a_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
-
-// At most kLongest bytes of the line, whole characters.
-std::size_t cut(std::string_view line) {
-  std::size_t end = std::min(line.size(), LineSample::kLongest);
-  while (end < line.size() && end > 0 && continues_a_character(line[end])) --end;
-  return end;
-}
-
-}  // namespace
 
 LineSample::LineSample(std::size_t bytes) : most_(bytes), random_(0, Purpose::kLineSample) {
   CHECK(bytes >= kLongest + kBeside, bytes);
@@ -29,7 +18,7 @@ void LineSample::add(std::string_view piece) {
     std::string_view line = piece.substr(0, piece.find('\n'));
     piece.remove_prefix(std::min(line.size() + 1, piece.size()));
     while (!line.empty()) {
-      const std::size_t end = cut(line);
+      const std::size_t end = line.size() > kLongest ? first_piece(line, kLongest) : line.size();
       add_line(line.substr(0, end));
       line.remove_prefix(end);
     }

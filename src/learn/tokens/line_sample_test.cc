@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ TEST(LineSample, CutsLongLines) {
     whole += part;
   }
   EXPECT_EQ(whole, line);
+  // A line that is no UTF-8 is cut anywhere.
+  sample.add(std::string(2 * LineSample::kLongest + 1, '\x80'));
+  EXPECT_EQ(sample.take().size(), 3U);
 }
 
 // Claim: of a text that does not fit, as much is kept as fits. Lines of its beginning are as likely as those

@@ -16,6 +16,8 @@ namespace {
 
 // By which the library writes a space.
 constexpr std::string_view kWrittenSpace = "\xE2\x96\x81";
+// The library leaves out lines with this character, U+2585, when it trains.
+constexpr std::string_view kLeftOut = "\xE2\x96\x85";
 // The tokens of a model that are not its pieces.
 constexpr std::uint32_t kBesidePieces = 2;
 
@@ -45,12 +47,14 @@ int byte_of(std::string_view piece) {
 
 }  // namespace
 
+std::uint64_t sentencepiece_digest(std::string_view model) { return XXH3_64bits(model.data(), model.size()); }
+
 SentencePieceTokenizer::SentencePieceTokenizer(const SentencePieceModule& module, std::string model,
                                                void* loaded)
     : module_(module),
       model_(std::move(model)),
       loaded_(loaded, Unload{module.unload}),
-      digest_(XXH3_64bits(model_.data(), model_.size())) {
+      digest_(sentencepiece_digest(model_)) {
   read_pieces();
 }
 
@@ -98,7 +102,7 @@ Result<void> SentencePieceTokenizer::check(const std::string& where) const {
                  .what = std::move(what),
                  .got = std::move(got),
                  .expected = std::move(expected),
-                 .fix = "take another model, or have one trained: data.tokenizer=sentencepiece"};
+                 .fix = "take another model, or have one trained on the text: sentencepiece"};
   };
   const auto without = std::ranges::find(byte_tokens_, line_end());
   if (without != byte_tokens_.end()) {
@@ -189,16 +193,15 @@ Result<std::string> train_sentencepiece(const SentencePieceModule& module, std::
   struct Parts {
     std::span<const std::string> lines;
     std::string_view rest;  // of the line before
-    // Tabs divide: the library leaves out lines that have one.
     bool next(ModuleBytes* part) {
       while (rest.empty()) {
         if (lines.empty()) return false;
         rest = lines.front();
         lines = lines.subspan(1);
       }
-      const std::size_t end = std::min(rest.find('\t'), rest.size());
+      const std::size_t end = std::min(rest.find(kLeftOut), rest.size());
       *part = {rest.data(), end};
-      rest.remove_prefix(std::min(end + 1, rest.size()));
+      rest.remove_prefix(std::min(end + kLeftOut.size(), rest.size()));
       return true;
     }
   };
@@ -218,11 +221,11 @@ Result<std::string> train_sentencepiece(const SentencePieceModule& module, std::
       [](void* to, ModuleBytes bytes) { take_string(&static_cast<Said*>(to)->failure, bytes); });
   if (done) return std::move(said.model);
   return Error{.kind = ErrorKind::kRefused,
-               .where = "data.tokenizer",
+               .where = std::string(kSentencePieceName),
                .what = "SentencePiece cannot be trained on this text",
                .got = std::move(said.failure),
                .expected = "a text with characters, and a vocabulary that has room for them",
-               .fix = "raise data.vocabulary, or set data.tokenizer=bytes"};
+               .fix = "raise the vocabulary, or take bytes as tokens"};
 }
 
 }  // namespace gossamer::tokens

@@ -26,6 +26,11 @@
 
 namespace gossamer::tokens {
 
+// The name() of these tokenizers.
+inline constexpr std::string_view kSentencePieceName = "sentencepiece";
+// The digest() of the tokenizer with this model. It stands in files.
+[[nodiscard]] std::uint64_t sentencepiece_digest(std::string_view model);
+
 class SentencePieceTokenizer final : public Tokenizer {
  public:
   // From the bytes of a model; `where` is for messages. `module` lives longer. Errors, kBadData: no model of
@@ -39,7 +44,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   [[nodiscard]] std::uint32_t vocabulary() const override { return end_of_text() + 1; }
   [[nodiscard]] TokenId end_of_text() const override { return line_end() + 1; }
   [[nodiscard]] std::uint64_t digest() const override { return digest_; }
-  [[nodiscard]] std::string_view name() const override { return "sentencepiece"; }
+  [[nodiscard]] std::string_view name() const override { return kSentencePieceName; }
   [[nodiscard]] std::string_view model() const override { return model_; }
 
  private:
@@ -66,9 +71,9 @@ class SentencePieceTokenizer final : public Tokenizer {
   std::uint64_t digest_;
 };
 
-// Trains a model on lines, none with a "\n". `vocabulary` counts all tokens. The model may have fewer, where
-// the lines have no more to merge. Errors, kRefused with what the library says: a vocabulary that has no room
-// for the characters of the lines; no line at all.
+// Trains a model on lines, none with a "\n". Lines of more than 32,768 bytes are left out. `vocabulary`
+// counts all tokens. The model may have fewer, where the lines have no more to merge. Errors, kRefused with
+// what the library says: a vocabulary that has no room for the characters of the lines; no line at all.
 [[nodiscard]] Result<std::string> train_sentencepiece(const SentencePieceModule& module,
                                                       std::span<const std::string> lines,
                                                       std::uint32_t vocabulary);

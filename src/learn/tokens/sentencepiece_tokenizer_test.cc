@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -39,15 +42,26 @@ TokenId text_token(std::string_view piece) {
 TokenId byte_token(unsigned char byte) { return static_cast<TokenId>(test_pieces::kFirstByte + byte); }
 
 std::string random_text(Rng& rng) {
-  static constexpr std::array<std::string_view, 10> kParts = {
-      "a", "b", " ", "\n", kWrittenSpace, "\t", "\xC3\xBC", "x", "\xE4\xB8\xAD", std::string_view("\0", 1)};
+  static constexpr std::array<std::string_view, 13> kParts = {"a",
+                                                              "b",
+                                                              " ",
+                                                              "\n",
+                                                              "\r\n",
+                                                              kWrittenSpace,
+                                                              "\t",
+                                                              "\xC3\xBC",
+                                                              "x",
+                                                              "\xE4\xB8\xAD",
+                                                              "\xFF",
+                                                              "\xE2",
+                                                              std::string_view("\0", 1)};
   std::string text;
   for (auto n = rng.below(30); n > 0; --n) text += kParts[rng.below(kParts.size())];
   return text;
 }
 
-// Claim: every text comes back from its tokens, whatever the library does with it: also where it lies, or
-// refuses a text. The tokens do not change where the text is cut behind a line end.
+// Claim: every text comes back from its tokens, UTF-8 or not, whatever the library does with it: also where
+// it lies, or refuses a text. The tokens do not change where the text is cut behind a line end.
 TEST(SentencePieceTokenizer, EveryTextComesBack) {
   for (const char* model : {"good", "lies", "refuses"}) {
     const auto tokenizer = tokenizer_of(model);
@@ -113,15 +127,16 @@ TEST(SentencePieceTokenizer, DigestIsOfTheModel) {
   EXPECT_EQ(tokenizer_of("good")->model(), "good");
 }
 
-// Claim: the library gets lines in pieces between tabs, since it leaves out lines that have one, and a
+// Claim: the library gets lines in parts between the characters for which it would leave them out, and a
 // vocabulary without the two tokens that are ours.
 TEST(TrainSentencePiece, GivesLines) {
-  const std::vector<std::string> lines = {"good", "a\tb", "\t", "c"};
+  const std::string left_out = "\xE2\x96\x85";
+  const std::vector<std::string> lines = {"good", "a" + left_out + "b\tb", "", left_out, "c"};
   const auto model = train_sentencepiece(test_pieces::kModule, lines, 1000);
   ASSERT_TRUE(model.ok());
   EXPECT_EQ(*model, "good");
   EXPECT_EQ(test_pieces::trained.vocabulary, 998U);
-  EXPECT_THAT(test_pieces::trained.lines, ElementsAre("good", "a", "b", "", "c"));
+  EXPECT_THAT(test_pieces::trained.lines, ElementsAre("good", "a", "b\tb", "", "c"));
 }
 
 // Claim: what the library says against a text is told.

@@ -3,7 +3,7 @@
 // SentencePieceModule: what the program finds in the shared library gossamer_sentencepiece.so. The library
 // behind it shows an old protobuf to everybody. Linked with our own it ends the process. So it stands in a
 // module, which looks for names in its own libraries first (host/posix/module.h). All that passes through
-// here is of C, because both sides have their own copies of what they include.
+// here is of C, because both sides have their own copies of what they include. No exception passes through.
 //
 // Thread rule: train() and load() on any thread; a model is immutable, and its functions are called on any
 // thread.
@@ -36,7 +36,8 @@ enum class PieceKind : int {
 struct SentencePieceTraining {
   std::uint32_t vocabulary;  // most pieces, the 256 bytes and the unknown one included
   void* from;
-  bool (*next)(void* from, ModuleBytes* line);  // false behind the last line; none has a "\n" or "\t"
+  // False behind the last line; none has a "\n". Lines of more than 32,768 bytes are left out.
+  bool (*next)(void* from, ModuleBytes* line);
 };
 
 struct SentencePieceModule {

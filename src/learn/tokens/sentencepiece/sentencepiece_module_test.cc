@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -81,14 +81,29 @@ TEST(SentencePieceModule, TrainsAndGivesEveryTextBack) {
   }
 }
 
-// Claim: a text with nothing to merge gives fewer tokens than were asked for; a vocabulary without room for
-// its characters, a text without characters and bytes that are no model are refused, and nothing ends the
-// process.
+// Claim: a text with nothing to merge gives fewer tokens than were asked for. A model of a text without any
+// space writes spaces, too. Lines that the library cannot take are left out, and do not end the process.
+TEST(SentencePieceModule, TrainsOnOddTexts) {
+  const std::vector<std::string> few = {"ab", "", "ab"};
+  const std::vector<std::string> long_lines = {std::string(40'000, 'c'), "ab", "ab",
+                                               std::string(70'000, 'd')};
+  const std::vector<std::string> left_out = {"ab\xE2\x96\x85",
+                                             "\xE2\x96\x85"
+                                             "ab"};  // fmt: skip
+  for (const auto& lines : {few, long_lines, left_out}) {
+    const auto small = SentencePieceTokenizer::load(module(), trained(lines, 5000), "small");
+    ASSERT_TRUE(small.ok()) << small.error().message();
+    EXPECT_LT((*small)->vocabulary(), 300U);
+    std::vector<TokenId> tokens;
+    (*small)->encode("ab  ab ", tokens);
+    EXPECT_EQ(tokens.size(), 5U);
+    EXPECT_EQ((*small)->decode(tokens), "ab  ab ");
+  }
+}
+
+// Claim: a vocabulary without room for a text's characters, a text without characters and bytes that are no
+// model are refused, and nothing ends the process.
 TEST(SentencePieceModule, RefusesWhatCannotBe) {
-  const std::vector<std::string> few = {"ab", "ab"};
-  const auto small = SentencePieceTokenizer::load(module(), trained(few, 5000), "small");
-  ASSERT_TRUE(small.ok()) << small.error().message();
-  EXPECT_LT((*small)->vocabulary(), 300U);
   std::string many;
   for (char32_t c = 0x4E00; c < 0x4E00 + 500; ++c) {
     many += static_cast<char>(0xE0U | (c >> 12U));
@@ -97,6 +112,7 @@ TEST(SentencePieceModule, RefusesWhatCannotBe) {
   }
   EXPECT_FALSE(train_sentencepiece(module(), std::vector<std::string>{many}, 300).ok());
   EXPECT_FALSE(train_sentencepiece(module(), {}, 300).ok());
+  EXPECT_FALSE(train_sentencepiece(module(), std::vector<std::string>{"", ""}, 300).ok());
   for (const std::string& bytes : {std::string(), std::string("no model"), std::string(100, '\xFF')})
     EXPECT_FALSE(SentencePieceTokenizer::load(module(), bytes, "bad").ok());
 }
