@@ -133,6 +133,8 @@ class LmTraining final : public Training {
   Result<void> check_saved() const override {
     const auto opened = pipeline::open_lm_model(host_.disk, paths_.model());
     if (!opened.ok()) return opened.error();
+    if (const auto tokenizer = pipeline::read_tokenizer(host_.disk, *opened); !tokenizer.ok())
+      return tokenizer.error();
     for (const tensors::ShardEntry& shard : opened->header.shards) {
       const auto whole = tensors::map_shard(host_.disk, opened->directory, shard);
       if (!whole.ok()) return whole.error();

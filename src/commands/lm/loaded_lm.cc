@@ -18,7 +18,7 @@ Result<LoadedLm> load_lm(const run::NodeHost& host, const LmModules& modules, co
       host.disk, *opened, [&](const std::string& name, std::string model, const std::string& where) {
         return load_tokenizer(host, modules.pieces, name, std::move(model), where);
       });
-  if (!tokenizer.ok()) return tokenizer.error();
+  if (!tokenizer.ok()) return model_error(host, directory, tokenizer.error());
   if (auto fits = check_answering_memory(host, *path, opened->header); !fits.ok()) return fits.error();
   const auto make_stage = modules.stages(host);
   if (!make_stage.ok()) return make_stage.error();

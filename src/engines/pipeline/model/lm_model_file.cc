@@ -18,6 +18,7 @@
 #include "base/check.h"
 #include "base/printable.h"
 #include "host/api/files.h"
+#include "learn/tokens/sentencepiece_tokenizer.h"
 #include "tensors/model_fields.h"
 #include "tensors/safetensors.h"
 
@@ -142,6 +143,19 @@ class LmWeightReader {
   std::map<std::string, Place, std::less<>> places_;
 };
 
+std::string tokenizer_path(const OpenedLm& opened) {
+  return fmt::format("{}/{}", opened.directory, tokens::kTokenizerFile);
+}
+
+Error another_tokenizer(const std::string& path, std::string got, const LmTokenizer& expected) {
+  return {.kind = ErrorKind::kBadData,
+          .where = path,
+          .what = "this is not the tokenizer of the model",
+          .got = std::move(got),
+          .expected = fmt::format("XXH3-64 {:016x}, as model.json says", expected.digest),
+          .fix = "restore the model directory from its origin or train again"};
+}
+
 }  // namespace
 
 Result<void> save_lm_model(host::Disk& disk, const std::string& directory, const LmToSave& save) {
@@ -193,27 +207,37 @@ Result<void> load_lm_model(host::Disk& disk, const OpenedLm& opened, StageBacken
   return model.weights_changed();
 }
 
+Result<std::string> read_tokenizer(host::Disk& disk, const OpenedLm& opened) {
+  const LmTokenizer& wanted = opened.header.about.tokenizer;
+  if (wanted.name != tokens::kSentencePieceName) return std::string();
+  const std::string path = tokenizer_path(opened);
+  const auto there = disk.exists(path);
+  if (!there.ok()) return there.error();
+  if (!*there) return another_tokenizer(path, "no such file", wanted);
+  auto model = host::read_text(disk, path, tokens::kMostTokenizerBytes);
+  if (!model.ok()) return model;
+  if (const std::uint64_t digest = tokens::sentencepiece_digest(*model); digest != wanted.digest)
+    return another_tokenizer(path, fmt::format("XXH3-64 {:016x}", digest), wanted);
+  return model;
+}
+
 Result<std::unique_ptr<tokens::Tokenizer>> tokenizer_of(host::Disk& disk, const OpenedLm& opened,
                                                         const LoadTokenizer& load) {
   const LmAbout& about = opened.header.about;
-  const std::string path = fmt::format("{}/{}", opened.directory, tokens::kTokenizerFile);
-  const auto there = disk.exists(path);
-  if (!there.ok()) return there.error();
-  auto model = *there ? host::read_text(disk, path, tokens::kMostTokenizerBytes) : Result<std::string>("");
-  if (!model.ok()) return model.error();
   const std::string json = opened.directory + kModelJson;
-  auto tokenizer = load(about.tokenizer.name, *std::move(model), *there ? path : json);
+  auto model = read_tokenizer(disk, opened);
+  if (!model.ok()) return model.error();
+  const std::string where = model->empty() ? json : tokenizer_path(opened);
+  auto tokenizer = load(about.tokenizer.name, *std::move(model), where);
   if (!tokenizer.ok()) return tokenizer;
   if ((*tokenizer)->digest() != about.tokenizer.digest) {
     return Error{
-        .kind = *there ? ErrorKind::kBadData : ErrorKind::kRefused,
-        .where = *there ? path : json,
-        .what = *there ? "this is not the tokenizer of the model"
-                       : "this program does not have the tokenizer of the model",
-        .got = fmt::format("digest {:016x}", (*tokenizer)->digest()),
-        .expected = fmt::format("'{}', digest {:016x}", about.tokenizer.name, about.tokenizer.digest),
-        .fix = *there ? "restore the model directory from its origin or train again"
-                      : "use the version of gossamer that wrote it, or train again"};
+        .kind = ErrorKind::kRefused,
+        .where = json,
+        .what = "this program does not have the tokenizer of the model",
+        .got = fmt::format("{}, digest {:016x}", quote(about.tokenizer.name), about.tokenizer.digest),
+        .expected = fmt::format("'{}', digest {:016x}", (*tokenizer)->name(), (*tokenizer)->digest()),
+        .fix = "use the version of gossamer that wrote it, or train again"};
   }
   if (about.shape.vocabulary != (*tokenizer)->vocabulary()) {
     return tensors::bad_field(json, "model.vocabulary", fmt::format("{}", about.shape.vocabulary),

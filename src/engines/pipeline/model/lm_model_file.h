@@ -55,12 +55,17 @@ struct OpenedLm {
 // an error the weights are of no model.
 [[nodiscard]] Result<void> load_lm_model(host::Disk& disk, const OpenedLm& opened, StageBackend& model);
 
+// Tokenizer::model() of the model's tokenizer, from its file; empty for a tokenizer that has none. kBadData
+// for a file that is gone, or is not the one that the model was saved with.
+[[nodiscard]] Result<std::string> read_tokenizer(host::Disk& disk, const OpenedLm& opened);
+
 // Makes a tokenizer of its name() and model(); `where` is for messages. kRefused for a name that it does not
 // know.
 using LoadTokenizer = std::function<Result<std::unique_ptr<tokens::Tokenizer>>(
     const std::string& name, std::string model, const std::string& where)>;
-// The tokenizer of an opened model. kRefused for one that this program does not have; kBadData for a damaged
-// one, and for one whose vocabulary is not the model's; those of `load` and of the disk.
+// The tokenizer of an opened model. kRefused for one that this program does not have; kBadData for one whose
+// vocabulary is not the model's; those of read_tokenizer(), of `load` and of the disk. A damaged file does
+// not get to `load`.
 [[nodiscard]] Result<std::unique_ptr<tokens::Tokenizer>> tokenizer_of(host::Disk& disk,
                                                                       const OpenedLm& opened,
                                                                       const LoadTokenizer& load);
