@@ -55,7 +55,9 @@ Result<Report> import_lm(const run::NodeHost& host, const OpenPieces& open_piece
                          .vocabulary = wanted.vocabulary,
                          .sources = wanted.sources,
                          .skip_bad = wanted.skip_bad,
-                         .kept = fmt::format("{}/{}", wanted.directory, tokens::kTokenizerFile)});
+                         .kept = fmt::format("{}/{}", wanted.directory, tokens::kTokenizerFile),
+                         .word_key = "--tokenizer",
+                         .vocabulary_key = "--vocabulary"});
   if (!tokenizer.ok()) return tokenizer.error();
   const auto report =
       import_text(host, **tokenizer, {.sources = wanted.sources, .path = path, .skip_bad = wanted.skip_bad});

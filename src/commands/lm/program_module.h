@@ -6,7 +6,8 @@
 //
 // An opened module stays open until the process ends, which is by host::end_process().
 //
-// Errors: kRefused with what to type, where the module is missing or needs a library that is missing (named).
+// Errors: kRefused with what to type, where the module is missing, does not open, or needs a library that is
+// missing (named); those of the disk.
 // Thread rule: any thread.
 #pragma once
 

@@ -24,7 +24,7 @@ namespace {
 using Made = Result<std::unique_ptr<tokens::Tokenizer>>;
 
 constexpr std::string_view kBytes = "bytes";
-constexpr std::string_view kPieces = "sentencepiece";
+constexpr std::string_view kPieces = tokens::kSentencePieceName;
 // More text does not change which pieces of words are frequent.
 constexpr std::size_t kSampleBytes = std::size_t{32} << 20;
 
@@ -42,21 +42,35 @@ class SampleSink final : public tokens::DocumentSink {
   tokens::LineSample sample_{kSampleBytes};
 };
 
-Error read_twice(const std::string& source) {
+Error read_twice(const TokenizerWanted& wanted, const std::string& source) {
   return {.kind = ErrorKind::kUsage,
-          .where = "data.tokenizer",
+          .where = wanted.word_key,
           .what = "a tokenizer is trained on the text before the text is read",
           .got = fmt::format("{}, which can be read only once", quote(source)),
           .expected = "a file or a folder",
-          .fix = "write the text to a file first, or take data.tokenizer=bytes"};
+          .fix = fmt::format("write the text to a file first, or give {} as {}", kBytes, wanted.word_key)};
 }
 
-Error few_tokens(std::uint32_t vocabulary) {
+Error few_tokens(const TokenizerWanted& wanted) {
   return {.kind = ErrorKind::kUsage,
-          .where = "data.vocabulary",
+          .where = wanted.vocabulary_key,
           .what = "a tokenizer needs a token for each byte, and some more",
-          .got = fmt::format("{}", vocabulary),
+          .got = fmt::format("{}", wanted.vocabulary),
           .expected = fmt::format("at least {}", tokens::kLeastSentencePieces)};
+}
+
+Error no_tokenizer(const TokenizerWanted& wanted) {
+  return {.kind = ErrorKind::kUsage,
+          .where = wanted.word_key,
+          .what = "there is no such tokenizer",
+          .got = fmt::format("{}, which is no file, either", quote(wanted.word)),
+          .expected = fmt::format("'{}', '{}', or a file with a model of SentencePiece", kBytes, kPieces)};
+}
+
+Error not_trained(const TokenizerWanted& wanted, Error error) {
+  error.where = wanted.word_key;
+  error.fix = fmt::format("raise {}, or give {} as {}", wanted.vocabulary_key, kBytes, wanted.word_key);
+  return error;
 }
 
 Made as_tokenizer(Result<std::unique_ptr<tokens::SentencePieceTokenizer>> loaded) {
@@ -74,30 +88,33 @@ Result<std::vector<std::string>> sample_of(const run::NodeHost& host, const Toke
   run::Progress bar(host.console, host.clock, "sampling", host.verbosity);
   const auto progress = [&](const data::ReadProgress& now) -> Result<void> {
     if (wanted.stop && wanted.stop())
-      return Error{.kind = ErrorKind::kFailed, .where = "data.tokenizer", .what = "stopped"};
+      return Error{.kind = ErrorKind::kFailed, .where = wanted.word_key, .what = "stopped"};
     if (bar.due()) bar.update({.done = now.bytes / 1'000'000, .total = 0, .unit = "MB", .detail = ""});
     return {};
   };
   SampleSink sink;
-  const auto read = tokens::read_documents(
-      host.disk, wanted.sources,
-      {.read = {.skip_bad = wanted.skip_bad, .compute = &host.compute, .progress = progress}}, sink);
+  const auto read = tokens::read_documents(host.disk, wanted.sources,
+                                           {.read = {.skip_bad = wanted.skip_bad,
+                                                     .compute = &host.compute,
+                                                     .sink = data::SinkRuns::kBesideParsing,
+                                                     .progress = progress}},
+                                           sink);
   bar.finish();
   if (!read.ok()) return read.error();
   return sink.take();
 }
 
 Made train(const run::NodeHost& host, const OpenPieces& open_pieces, const TokenizerWanted& wanted) {
-  if (wanted.vocabulary < tokens::kLeastSentencePieces) return few_tokens(wanted.vocabulary);
+  if (wanted.vocabulary < tokens::kLeastSentencePieces) return few_tokens(wanted);
   for (const std::string& source : wanted.sources)
-    if (source == "-" || source == "/dev/stdin") return read_twice(source);
+    if (source == "-" || source == "/dev/stdin") return read_twice(wanted, source);
   const auto module = open_pieces(host);
   if (!module.ok()) return module.error();
   const Instant begin = host.clock.now();
   const auto lines = sample_of(host, wanted);
   if (!lines.ok()) return lines.error();
   auto model = tokens::train_sentencepiece(**module, *lines, wanted.vocabulary);
-  if (!model.ok()) return model.error();
+  if (!model.ok()) return not_trained(wanted, model.error());
   auto made = as_tokenizer(tokens::SentencePieceTokenizer::load(**module, *std::move(model), wanted.kept));
   if (!made.ok()) return made;
   std::uint64_t bytes = 0;
@@ -110,13 +127,23 @@ Made train(const run::NodeHost& host, const OpenPieces& open_pieces, const Token
 
 // What is to be made where nothing is kept.
 Made make_new(const run::NodeHost& host, const OpenPieces& open_pieces, const TokenizerWanted& wanted) {
-  const bool file = wanted.word != kBytes && wanted.word != kPieces;
-  if (file) return load_file(host, open_pieces, wanted.word);
+  if (wanted.word != kBytes && wanted.word != kPieces) {
+    const auto there = host.disk.exists(wanted.word);
+    if (!there.ok()) return there.error();
+    return *there ? load_file(host, open_pieces, wanted.word) : Made(no_tokenizer(wanted));
+  }
   const bool one = wanted.sources.size() == 1 && !wanted.sources.front().empty();
   const auto named = one ? named_token_file(host.disk, wanted.sources.front())
                          : Result<std::optional<std::string>>(std::nullopt);
   if (!named.ok()) return named.error();
-  if (*named) return tokenizer_beside(host, open_pieces, **named);
+  if (*named) {
+    auto theirs = tokenizer_beside(host, open_pieces, **named);
+    if (theirs.ok() && wanted.word == kPieces && (*theirs)->name() != kPieces) {
+      host.warn(fmt::format("{} has tokens already, of {}: {} counts for texts alone", **named,
+                            (*theirs)->name(), wanted.word_key));
+    }
+    return theirs;
+  }
   if (wanted.word == kBytes)
     return std::unique_ptr<tokens::Tokenizer>(std::make_unique<tokens::ByteTokenizer>());
   return train(host, open_pieces, wanted);

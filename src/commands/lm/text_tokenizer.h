@@ -38,13 +38,17 @@ struct TokenizerWanted {
   std::uint64_t skip_bad = 0;
   std::string kept;                 // where its model is kept; the directory is made
   std::function<bool()> stop = {};  // as in TextImport
+  // What the user calls `word` and `vocabulary`, for messages.
+  std::string word_key = "data.tokenizer";
+  std::string vocabulary_key = "data.vocabulary";
 };
 // The first of
 // 1. what is kept: a run goes on with its tokenizer;
-// 2. for tokens that are imported: theirs, unless `word` is a file;
+// 2. for tokens that are imported: theirs, unless `word` is a file. Where `word` says otherwise, people are
+//    told;
 // 3. what `word` says. "sentencepiece" is trained on a sample of the text, with progress for people.
 // What has a model is kept. Errors: those above, of read_documents() and of train_sentencepiece(); kUsage for
-// standard input, which is not read twice.
+// a word that is neither, and for standard input, which is not read twice.
 [[nodiscard]] Result<std::unique_ptr<tokens::Tokenizer>> tokenizer_of_text(const run::NodeHost& host,
                                                                            const OpenPieces& open_pieces,
                                                                            const TokenizerWanted& wanted);

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "commands/engine/query_session.h"
 #include "commands/lm/lm_import.h"
 #include "commands/lm/lm_session.h"
 #include "commands/lm/lm_text.h"
@@ -85,9 +87,14 @@ TEST(TextTokenizer, RefusesWhatCannotBe) {
     EXPECT_FALSE(*machine.disk.exists("/run/data/tokenizer.model"));
     return made.ok() ? Error{} : made.error();
   };
-  EXPECT_EQ(refused(wanted("words")).where, "words");
+  const Error no_word = refused(wanted("words"));
+  EXPECT_EQ(no_word.kind, ErrorKind::kUsage);
+  EXPECT_EQ(no_word.where, "data.tokenizer");
+  EXPECT_THAT(no_word.got, HasSubstr("'words'"));
   EXPECT_THAT(refused(wanted("/data/odd.txt")).what, HasSubstr("no model"));
-  EXPECT_EQ(refused(wanted("sentencepiece", "/data/odd.txt")).got, "too few characters");
+  const Error odd = refused(wanted("sentencepiece", "/data/odd.txt"));
+  EXPECT_EQ(odd.got, "too few characters");
+  EXPECT_EQ(odd.fix, "raise data.vocabulary, or give bytes as data.tokenizer");
   EXPECT_EQ(refused(wanted("sentencepiece", "/data/absent.txt")).where, "/data/absent.txt");
   EXPECT_EQ(refused(wanted("sentencepiece", "-")).kind, ErrorKind::kUsage);
   TokenizerWanted few = wanted("sentencepiece");
@@ -121,17 +128,64 @@ TEST(TextTokenizer, ImportedTokensKeepTheirs) {
   EXPECT_TRUE(*machine.disk.exists("/run/data/tokenizer.model"));
 }
 
-// Claim: a run with pieces of words trains, is measured, and its model is asked: the text goes on as text.
-TEST(TextTokenizer, ARunWithPiecesOfWords) {
+// Claim: tokens that were imported stay what they are, and a user who asks for pieces of words is told.
+TEST(TextTokenizer, ImportedTokensStayBytes) {
   SimMachine machine;
+  put_texts(machine);
+  const auto imported = import_lm(machine.host(), open_toy_pieces,
+                                  {.kind = "lm", .sources = {"/data/train.txt"}, .directory = "/tokens"});
+  ASSERT_TRUE(imported.ok()) << imported.error().message();
+  const auto made = tokenizer_of_text(machine.host(), open_toy_pieces, wanted("sentencepiece", "/tokens"));
+  ASSERT_TRUE(made.ok()) << made.error().message();
+  EXPECT_EQ((*made)->name(), "bytes");
+  EXPECT_TRUE(machine.said("/tokens/train.tokens has tokens already, of bytes"));
+}
+
+void train_with_pieces(SimMachine& machine) {
   testing::put_text(machine.disk, "good\n" + testing::repeating_text(60));
   const auto done = testing::train_lm_run(
       machine.host(), {.words = {"data.tokenizer=sentencepiece", "data.test=/data/test.txt"}});
   ASSERT_TRUE(done.ok()) << done.error().message();
+  EXPECT_THAT(done->summary, HasSubstr("bits_per_byte"));
+}
+
+// Claim: a run with pieces of words trains and is measured, and its model is asked: the prompt comes back as
+// text.
+TEST(TextTokenizer, ARunWithPiecesOfWords) {
+  SimMachine machine;
+  train_with_pieces(machine);
   EXPECT_EQ(*host::read_text(machine.disk, "/run/model/tokenizer.model"), "good");
   auto session = open_lm_session(machine.host(), testing::toys(), {.directory = "/run"});
   ASSERT_TRUE(session.ok()) << session.error().message();
   EXPECT_THAT((*session)->describe("/run"), HasSubstr("sentencepiece"));
+  const std::vector<Query> queries = {{.text = "ab ab", .place = "line"}};
+  std::vector<std::string> answers;
+  const auto done = (*session)->answer(queries, [&](std::string_view line) { answers.emplace_back(line); });
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_THAT(answers.front(), HasSubstr("\"text\":\"ab ab"));
+}
+
+// Claim: where the tokenizer of a finished run's model is gone or damaged, an error says what writes the
+// model again, and that does.
+TEST(TextTokenizer, ADamagedOneIsWrittenAgain) {
+  SimMachine machine;
+  train_with_pieces(machine);
+  const auto right = testing::files_of(machine.disk, "/run/model");
+  const std::string path = "/run/model/tokenizer.model";
+  for (const bool gone : {false, true}) {
+    write(machine.disk, path, "gooD");
+    if (gone) {
+      ASSERT_TRUE(machine.disk.remove_all(path).ok());
+    }
+    const auto session = open_lm_session(machine.host(), testing::toys(), {.directory = "/run"});
+    ASSERT_FALSE(session.ok());
+    EXPECT_EQ(session.error().where, path);
+    EXPECT_THAT(session.error().fix, HasSubstr("write the model again: gossamer train --resume"));
+    const auto mended = testing::train_lm_run(machine.host(), {.resume = run::Continue::kResume});
+    ASSERT_TRUE(mended.ok()) << mended.error().message();
+    EXPECT_EQ(testing::files_of(machine.disk, "/run/model"), right);
+  }
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ constexpr ProgramModule kTorch = {.part = "torch",
 }  // namespace
 
 Result<TorchLibrary> TorchLibrary::open(host::Disk& disk, const Options& options) {
-  // Threads that wait by spinning would take the cores from those of the Compute.
+  // They count from when libtorch is opened. Threads that wait by spinning would take the cores from those of
+  // the Compute.
   host::set_environment_default("OMP_WAIT_POLICY", "PASSIVE");
   host::set_environment_default("OMP_NUM_THREADS", fmt::format("{}", options.threads));
   const auto opened = open_program_module(disk, options.program, kTorch);
