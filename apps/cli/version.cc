@@ -73,8 +73,8 @@ Result<ExitStatus> run_version(Context& context, const Command& self,
     return 0;
   }
   context.output.write(
-      fmt::format("gossamer {}\nbuild     {}, {}\nisa       {} (supported: {})\n"
-                  "codecs    {}\nwire      {} (a run's nodes must have one in common)\n",
+      fmt::format("gossamer {}\nbuild         {}, {}\nisa           {} (supported: {})\n"
+                  "codecs        {}\nwire          {} (a run's nodes must have one in common)\n",
                   GOSSAMER_VERSION, GOSSAMER_BUILD_TYPE, GOSSAMER_COMPILER, isa, fmt::join(supported, " "),
                   fmt::join(net::kCodecNames, " "), wire_versions()));
   for (const commands::EnginePart& part : parts) {
