@@ -54,17 +54,17 @@ TEST(TextTokenizer, IsTrainedOnceAndKept) {
   put_texts(machine);
   const auto made = tokenizer_of_text(machine.host(), open_toy_pieces, wanted("sentencepiece"));
   ASSERT_TRUE(made.ok()) << made.error().message();
-  EXPECT_EQ(pieces::trained.lines, (std::vector<std::string>{"good", "ab ab"}));
-  EXPECT_EQ(pieces::trained.vocabulary, 298U);
+  EXPECT_EQ(pieces::trained().lines, (std::vector<std::string>{"good", "ab ab"}));
+  EXPECT_EQ(pieces::trained().vocabulary, 298U);
   EXPECT_TRUE(machine.said("a tokenizer of "));
   EXPECT_EQ(*host::read_text(machine.disk, "/run/data/tokenizer.model"), "good");
-  pieces::trained = {};
+  pieces::trained() = {};
   for (const char* word : {"sentencepiece", "bytes", "/data/absent.model"}) {
     const auto again = tokenizer_of_text(machine.host(), open_toy_pieces, wanted(word, ""));
     ASSERT_TRUE(again.ok()) << again.error().message();
     EXPECT_EQ((*again)->digest(), (*made)->digest());
   }
-  EXPECT_TRUE(pieces::trained.lines.empty());
+  EXPECT_TRUE(pieces::trained().lines.empty());
 }
 
 // Claim: a user's model is taken from its file, and kept. The file may go then.

@@ -135,8 +135,8 @@ TEST(TrainSentencePiece, GivesLines) {
   const auto model = train_sentencepiece(test_pieces::kModule, lines, 1000);
   ASSERT_TRUE(model.ok());
   EXPECT_EQ(*model, "good");
-  EXPECT_EQ(test_pieces::trained.vocabulary, 998U);
-  EXPECT_THAT(test_pieces::trained.lines, ElementsAre("good", "a", "b\tb", "", "c"));
+  EXPECT_EQ(test_pieces::trained().vocabulary, 998U);
+  EXPECT_THAT(test_pieces::trained().lines, ElementsAre("good", "a", "b\tb", "", "c"));
 }
 
 // Claim: what the library says against a text is told.

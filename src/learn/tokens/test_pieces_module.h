@@ -3,7 +3,7 @@
 // A module in place of gossamer_sentencepiece.so, for tests: it knows a few pieces and takes the longest that
 // fits. The bytes of a model name what it does wrong: "good", "without-bytes", "adds-a-space" before each
 // text, "drops-spaces" at the end, "lies" about the letter x, "refuses" texts with an x. Other bytes are no
-// model. Training gives "good" where the first line is "good", else fails; `trained` keeps what it got.
+// model. Training gives "good" where the first line is "good", else fails; trained() is what it got.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "learn/tokens/sentencepiece/sentencepiece_module.h"
@@ -36,13 +37,16 @@ struct Trained {
   std::uint32_t vocabulary = 0;
   std::vector<std::string> lines;
 };
-inline Trained trained;
+inline Trained& trained() {
+  static Trained last;
+  return last;
+}
 
 inline bool train(const SentencePieceTraining& training, void* to, TakeBytes model, TakeBytes failure) {
-  trained = {.vocabulary = training.vocabulary, .lines = {}};
-  for (ModuleBytes line{}; training.next(training.from, &line);)
-    trained.lines.emplace_back(line.data, line.size);
-  const bool good = !trained.lines.empty() && trained.lines.front() == "good";
+  std::vector<std::string> lines;
+  for (ModuleBytes line{}; training.next(training.from, &line);) lines.emplace_back(line.data, line.size);
+  const bool good = !lines.empty() && lines.front() == "good";
+  trained() = {.vocabulary = training.vocabulary, .lines = std::move(lines)};
   const std::string_view said = good ? "good" : "too few characters";
   (good ? model : failure)(to, {said.data(), said.size()});
   return good;

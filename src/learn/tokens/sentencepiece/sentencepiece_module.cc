@@ -33,7 +33,7 @@ void say(void* to, TakeBytes take, const char* words) { take(to, {words, std::st
 class Lines final : public sentencepiece::SentenceIterator {
  public:
   explicit Lines(const SentencePieceTraining& training) : training_(training) { Next(); }
-  bool done() const override { return done_; }
+  [[nodiscard]] bool done() const override { return done_; }
   void Next() override {
     ModuleBytes line{};
     if (!space_ && training_.next(training_.from, &line)) {
@@ -46,8 +46,8 @@ class Lines final : public sentencepiece::SentenceIterator {
     space_ = true;
     value_ = " ";
   }
-  const std::string& value() const override { return value_; }
-  sentencepiece::util::Status status() const override { return {}; }
+  [[nodiscard]] const std::string& value() const override { return value_; }
+  [[nodiscard]] sentencepiece::util::Status status() const override { return {}; }
 
  private:
   const SentencePieceTraining& training_;
