@@ -251,6 +251,10 @@ std::vector<std::string> ConfiguredEngine::take_remarks() {
   return remarks;
 }
 
+std::optional<cluster::Awaited> ConfiguredEngine::awaits() const {
+  return engine_ != nullptr ? engine_->awaits() : std::nullopt;
+}
+
 void ConfiguredEngine::take_reports() {
   for (std::string& one : told_reports_->wait({})) reports_->post(std::move(one));
 }

@@ -422,6 +422,11 @@ std::optional<Instant> MemberNode::work(const host::PosixSignals& signals) {
   if (drain_deadline_ && process_->member() != nullptr) leave_in_time(now);
   worker_->take();
   for (const std::string& text : engine_->take_remarks()) log_.remark(LogLevel::kInfo, epoch(), text);
+  const auto awaits = [this] {
+    const cluster::Member* const member = process_->member();
+    return member == nullptr || member->at_rest() ? std::nullopt : engine_->awaits();
+  };
+  log_.awaits(awaits, epoch(), now);
   if (metrics_ != nullptr && metrics_->due() <= now) show_metrics();
   std::optional<Instant> wake = process_->next_wakeup();
   wake = sooner(wake, engine_->next_wakeup());

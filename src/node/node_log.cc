@@ -97,9 +97,9 @@ std::string in_words(const cluster::RunEvent& event, NodeId self) {
 }
 
 bool wants_attention(std::string_view kind) {
-  constexpr std::array<std::string_view, 12> kKinds{
-      "lost",    "accused", "disputed",    "stands_still",  "short",  "store_fails",
-      "cut_off", "doubt",   "store_error", "enrol_refused", "fenced", "lane_blocked"};
+  constexpr std::array<std::string_view, 13> kKinds{
+      "lost",    "accused", "disputed",    "awaits",        "stands_still", "short",       "store_fails",
+      "cut_off", "doubt",   "store_error", "enrol_refused", "fenced",       "lane_blocked"};
   return std::find(kKinds.begin(), kKinds.end(), kind) != kKinds.end();
 }
 
@@ -184,6 +184,23 @@ void NodeLog::refusal(const std::string& from, const Error& why, Epoch epoch, In
          .epoch = epoch,
          .text = fmt::format("{}: {}{}", from, why.message(),
                              more == 0 ? "" : fmt::format("; and {} more before it", more))});
+}
+
+void NodeLog::awaits(FunctionRef<std::optional<cluster::Awaited>()> lacks, Epoch epoch, Instant now) {
+  if (now < next_look_) return;
+  next_look_ = now + kLookEvery;
+  auto today = lacks();
+  if (!today || today->nodes.empty()) return wait_.reset();
+  if (!wait_ || wait_->epoch != epoch || wait_->lacks != *today)
+    wait_ = {.epoch = epoch, .lacks = *std::move(today), .since = now};
+  if (now - wait_->since < kLongWait || std::exchange(wait_->told, true)) return;
+  for (const NodeId node : wait_->lacks.nodes) {
+    event(
+        {.kind = "awaits",
+         .peer = {.node = node, .incarnation = {}},
+         .epoch = epoch,
+         .text = fmt::format("for {:.0f} s it has not sent what this node needs next", kLongWait.seconds())});
+  }
 }
 
 void NodeLog::remark(LogLevel level, Epoch epoch, std::string_view text) {

@@ -19,9 +19,11 @@
 #include <string>
 #include <string_view>
 
+#include "base/function_ref.h"
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "cluster/control/engine.h"
 #include "cluster/control/leadership.h"
 #include "net/link/link_events.h"
 #include "node/report_options.h"
@@ -41,6 +43,9 @@ namespace gossamer::node {
 
 class NodeLog {
  public:
+  static constexpr Duration kLongWait{60'000'000'000};
+  static constexpr Duration kLookEvery{1'000'000'000};
+
   // Borrows disk, clock and console for its life. events.jsonl lies in `directory`.
   NodeLog(const run::NodeHost& host, const std::string& directory, const LogOptions& options);
   ~NodeLog();
@@ -56,6 +61,10 @@ class NodeLog {
   void remark(LogLevel level, Epoch epoch, std::string_view text);
   // Logs an event of a link, at level debug. A blocked lane is an event of its own.
   void link(const net::LinkEvent& event, Epoch epoch);
+
+  // Logs, once, that the engine has lacked the same for kLongWait. Nobody else says for which member it
+  // waits. To be called often. `lacks` is called once a second; nothing: it waits for nobody.
+  void awaits(FunctionRef<std::optional<cluster::Awaited>()> lacks, Epoch epoch, Instant now);
 
   // How many events there were since the start, by kind.
   [[nodiscard]] const std::map<std::string, std::uint64_t>& counts() const { return counts_; }
@@ -74,6 +83,14 @@ class NodeLog {
   std::map<std::string, std::uint64_t> counts_;
   Instant next_refusal_;
   std::uint64_t silent_refusals_ = 0;
+  struct Wait {
+    Epoch epoch;
+    cluster::Awaited lacks;
+    Instant since;
+    bool told = false;
+  };
+  std::optional<Wait> wait_;
+  Instant next_look_;
 };
 
 }  // namespace gossamer::node

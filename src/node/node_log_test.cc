@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "host/api/files.h"
@@ -111,6 +113,43 @@ TEST(NodeLog, TellsOfLinks) {
               level == LogLevel::kDebug);
     EXPECT_EQ(std::count(shown.begin(), shown.end(), '\n'), level == LogLevel::kDebug ? 2 : 0);
   }
+}
+
+// Claim: a member that has lacked the same for a minute names those that owe it, once. Each message that
+// comes, each exchange that follows and each new view begins the minute anew.
+TEST(NodeLog, NamesWhoIsAwaited) {
+  run::testing::SimMachine machine;
+  {
+    NodeLog log(machine.host(), "run", {.level = LogLevel::kWarning});
+    int asked = 0;
+    std::optional<cluster::Awaited> lacks;
+    const auto until = [&](double from, double to, Epoch epoch) {
+      for (int i = 0; from + 0.1 * i < to; ++i) {
+        const auto look = [&] {
+          ++asked;
+          return lacks;
+        };
+        log.awaits(look, epoch, Instant{} + from_seconds(from + 0.1 * i));
+      }
+      const auto counted = log.counts().find("awaits");
+      return counted == log.counts().end() ? std::uint64_t{0} : counted->second;
+    };
+    EXPECT_EQ(until(0, 100, Epoch(1)), 0U) << "it waits for nobody";
+    EXPECT_EQ(asked, 100) << "it looks once a second";
+    lacks = {.exchange = 7, .messages = 3, .nodes = {NodeId(4), NodeId(5)}};
+    EXPECT_EQ(until(100, 155, Epoch(1)), 0U);
+    lacks->messages = 2;
+    EXPECT_EQ(until(155, 210, Epoch(1)), 0U);
+    lacks->exchange = 8;
+    EXPECT_EQ(until(210, 265, Epoch(1)), 0U);
+    EXPECT_EQ(until(265, 320, Epoch(2)), 0U);
+    EXPECT_EQ(until(320, 400, Epoch(2)), 2U);
+    EXPECT_EQ(until(400, 1000, Epoch(2)), 2U) << "once";
+    lacks->nodes = {};
+    EXPECT_EQ(until(1000, 1100, Epoch(2)), 2U) << "nobody owes it";
+  }
+  EXPECT_THAT(machine.console.text, HasSubstr("epoch 2: awaits node 4: for 60 s it has not sent"));
+  EXPECT_THAT(machine.console.text, HasSubstr("epoch 2: awaits node 5: for 60 s it has not sent"));
 }
 
 // A lane that stays away is a warning, and an event of its own: a person may have to open a port.

@@ -182,6 +182,15 @@ void Collectives::broke(net::PeerId peer, Error error, CollectiveEvents& out) {
   lost(peer, out);
 }
 
+std::optional<Collectives::Missing> Collectives::missing() const {
+  const auto first = std::ranges::find_if(exchanges_, [](const auto& one) { return !one.second.told; });
+  if (first == exchanges_.end()) return std::nullopt;
+  const Exchange& exchange = first->second.exchange;
+  Missing missing{.id = first->first, .chunks = exchange.missing()};
+  for (const std::size_t rank : exchange.awaited()) missing.members.push_back(view_->members[rank]);
+  return missing;
+}
+
 std::uint64_t Collectives::held_bytes() const {
   std::uint64_t bytes = 0;
   for (const auto& [id, running] : exchanges_) bytes += running.exchange.waiting_bytes();

@@ -98,6 +98,14 @@ class Collectives {
   // A peer is lost for good, as an incarnation. What it has sent for operations to begin is forgotten.
   void lost(net::PeerId peer, CollectiveEvents& out);
 
+  // The first operation without a result, and the members that have not sent what it needs from them now.
+  // Nothing: none is under way.
+  struct Missing {
+    OperationId id;
+    std::uint64_t chunks = 0;  // to come, of all members
+    std::vector<net::PeerId> members = {};
+  };
+  [[nodiscard]] std::optional<Missing> missing() const;
   // Payload bytes of others that wait for sums under way and for operations to begin.
   [[nodiscard]] std::uint64_t held_bytes() const;
   // Operations that have not ended, or have something to send.

@@ -256,6 +256,58 @@ TEST(Collectives, LateMemberKeepsAWindow) {
   }
 }
 
+// Claim: a member that lacks something names those that owe it, and nobody who waits like itself. One sends
+// nothing here; so all others lack its part, and nothing else.
+TEST(Collectives, NamesWhoOwes) {
+  for (const OperationKind kind : kKinds) {
+    Rng rng(11, Purpose::kTest);
+    const Job job = make_job(kind, std::vector<std::uint64_t>(4, 400), rng);
+    Members members(4, 11);
+    members.install(view_of(4));
+    EXPECT_FALSE(members.at(1).missing());
+    for (std::size_t rank = 0; rank < 4; ++rank) {
+      if (rank == 2) continue;
+      members.begin(rank, 8, job);
+      members.begin(rank, 7, job);
+    }
+    const std::uint64_t at_first = members.at(1).missing()->chunks;
+    members.deliver_all();
+    for (const std::size_t rank : {0U, 1U, 3U}) {
+      const auto missing = members.at(rank).missing();
+      ASSERT_TRUE(missing);
+      EXPECT_EQ(missing->id, OperationId(7)) << "the first";
+      EXPECT_EQ(missing->members, std::vector{peer_of(2)}) << static_cast<int>(kind) << ", rank " << rank;
+    }
+    EXPECT_LT(members.at(1).missing()->chunks, at_first);
+    members.begin(2, 7, job);
+    members.begin(2, 8, job);
+    members.deliver_all();
+    expect_completed(members, 7, job);
+    EXPECT_FALSE(members.at(1).missing());
+  }
+}
+
+// Claim: in a sum of two rounds the member that lacks a part names the one that owes it. All others have
+// their parts, and name the member that cannot sum its own. The parts need no grants here.
+TEST(Collectives, NamesWhoOwesASum) {
+  Rng rng(12, Purpose::kTest);
+  const Job job = make_job(OperationKind::kAllReduce, std::vector<std::uint64_t>(4, 12), rng);
+  Members members(4, 12);
+  members.install(view_of(4));
+  for (std::size_t rank = 0; rank < 4; ++rank) members.begin(rank, 1, job);
+  for (;;) {
+    auto pairs = members.under_way();
+    std::erase(pairs, std::pair<std::size_t, std::size_t>(2, 1));
+    if (pairs.empty()) break;
+    members.deliver(pairs.front());
+  }
+  EXPECT_EQ(members.at(1).missing()->members, std::vector{peer_of(2)});
+  EXPECT_EQ(members.at(0).missing()->members, std::vector{peer_of(1)});
+  EXPECT_EQ(members.at(3).missing()->members, std::vector{peer_of(1)});
+  members.deliver_all();
+  expect_completed(members, 1, job);
+}
+
 // Results and sent chunks refer to the input's and the messages' memory; only sums are new.
 TEST(Collectives, NothingIsCopied) {
   Collectives member({.self = peer_of(0), .channel = 3});

@@ -227,6 +227,19 @@ Result<void> Exchange::on_grant(std::size_t from, std::uint64_t number, Outbox& 
   return {};
 }
 
+std::vector<std::size_t> Exchange::awaited() const {
+  const auto those = [&](auto&& owes) {
+    std::vector<std::size_t> ranks;
+    for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+      if (rank != me_ && owes(members_[rank])) ranks.push_back(rank);
+    }
+    return ranks;
+  };
+  auto ranks = those([](const Member& one) { return one.received < one.granted; });
+  if (!ranks.empty()) return ranks;
+  return those([](const Member& one) { return one.summed < one.sums.chunks(); });
+}
+
 std::vector<Slices> Exchange::take_result() {
   CHECK(complete(), missing_);
   std::vector<Slices> result;

@@ -47,6 +47,11 @@ class Exchange {
   [[nodiscard]] bool sent_all() const { return unsent_ == 0; }
   // The result. Requires complete(), and may be called once.
   [[nodiscard]] std::vector<Slices> take_result();
+  // The members, by rank, that have not sent what they may. One that is granted nothing more lacks something
+  // itself, and so does one that forms a sum while parts are missing.
+  [[nodiscard]] std::vector<std::size_t> awaited() const;
+  // Messages to come, of all members.
+  [[nodiscard]] std::uint64_t missing() const { return missing_; }
   [[nodiscard]] OperationKind kind() const { return kind_; }
   [[nodiscard]] std::uint64_t waiting_bytes() const { return sum_.has_value() ? sum_->waiting_bytes() : 0; }
 

@@ -9,17 +9,28 @@
 // after the other. In a simulation Work takes virtual time.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/counters.h"
+#include "base/ids.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "cluster/control/member_process.h"
 
 namespace gossamer::cluster {
+
+// What an engine lacks to end the exchange that it is in.
+struct Awaited {
+  std::uint64_t exchange = 0;   // which one; another number for each that follows
+  std::uint64_t messages = 0;   // that have not come
+  std::set<NodeId> nodes = {};  // those that are to send them, and may
+  bool operator==(const Awaited&) const = default;
+};
 
 class Engine {
  public:
@@ -45,6 +56,8 @@ class Engine {
   [[nodiscard]] virtual std::vector<std::string> take_remarks() { return {}; }
   // Reports that it tells its coordinator. The member does not leave before they are settled.
   [[nodiscard]] virtual Told told() { return {}; }
+  // Nothing: it waits for nobody. Only engines whose members take steps together can stop each other.
+  [[nodiscard]] virtual std::optional<Awaited> awaits() const { return std::nullopt; }
   // Counters for the metrics of the node.
   [[nodiscard]] virtual std::vector<CounterSample> counters() const = 0;
 };

@@ -171,6 +171,14 @@ void LockstepEngine::exchange(cluster::OperationId id, const cluster::Operation&
   carry_out(std::move(events), now);
 }
 
+std::optional<cluster::Awaited> LockstepEngine::awaits() const {
+  const auto missing = life_ && life_->working ? life_->exchanges.missing() : std::nullopt;
+  if (!missing) return std::nullopt;
+  cluster::Awaited awaited{.exchange = missing->id.value, .messages = missing->chunks};
+  for (const net::PeerId peer : missing->members) awaited.nodes.insert(peer.node);
+  return awaited;
+}
+
 void LockstepEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
   const bool large = summed() * sizeof(float) > host::kBulkBytes;
   const host::Lane lane = large ? host::Lane::kBulk : host::Lane::kControl;

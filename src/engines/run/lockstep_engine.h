@@ -50,6 +50,7 @@ class LockstepEngine : public MemberEngine {
  public:
   void tick(Instant now) final;
   [[nodiscard]] std::optional<Instant> next_wakeup() const final;
+  [[nodiscard]] std::optional<cluster::Awaited> awaits() const final;
   // The first step that this life has not applied; nothing between two lives.
   [[nodiscard]] std::optional<StepNumber> step() const;
 

@@ -106,6 +106,28 @@ class LockstepEngineTest : public ::testing::Test {
   std::optional<simulation::Fleet> fleet_;
 };
 
+// Claim: members name the one whose engine hangs, for as long as it does. While steps go on, what they wait
+// for changes all the time.
+TEST_F(LockstepEngineTest, NamesWhoIsAwaited) {
+  begin(4, {});
+  std::set<std::uint64_t> exchanges;
+  for (int i = 0; i < 100; ++i) {
+    fleet_->run_for(0.01);
+    if (const auto awaited = engine("m1").awaits()) exchanges.insert(awaited->exchange);
+  }
+  EXPECT_GT(exchanges.size(), 5U);
+  fleet_->member("m3").hang(from_seconds(30));
+  for (int i = 0; i < 10; ++i) {
+    fleet_->run_for(2);
+    for (const char* const machine : {"m1", "m2", "m4"}) {
+      const auto awaited = engine(machine).awaits();
+      ASSERT_TRUE(awaited) << machine;
+      EXPECT_EQ(awaited->nodes, std::set{fleet_->member("m3").member()->self().node}) << machine;
+      EXPECT_EQ(awaited->exchange, engine(machine).step()->value);
+    }
+  }
+}
+
 // Claim: members of a run that is stopped at any moment save before the same step, once, and leave. A member
 // that holds nothing saves nothing.
 TEST_F(LockstepEngineTest, StoppedMembersSaveTheSameStep) {

@@ -168,6 +168,9 @@ class FleetEngine final : public engine::MemberEngine {
   [[nodiscard]] Work take_work() override;
   void worked(Instant now) override;
 
+  [[nodiscard]] std::optional<cluster::Awaited> awaits() const override {
+    return life_ != nullptr ? life_->exchanges.awaits() : std::nullopt;
+  }
   [[nodiscard]] std::vector<CounterSample> counters() const override { return read(counters_); }
   [[nodiscard]] const FleetCounters& fleet_counters() const { return counters_; }
   // The first step that this life has not applied; nothing before its first layout.

@@ -101,6 +101,56 @@ TEST(FleetEngine, CostsLittleMoreThanItMust) {
   RecordProperty("milliseconds_of_a_step", std::to_string(1000 * seconds));
 }
 
+// Claim: members name the one whose engine hangs, in a step and in a recovery. A member whose recovery needs
+// nothing of that one waits in the first step, for the others, too.
+TEST(FleetEngine, NamesWhoIsAwaited) {
+  const TinyProblem problem({.steps = 200, .snapshot_every = 1000});
+  for (const bool recovers : {false, true}) {
+    SparseFleet fleet(problem, {});
+    while (!fleet.step() || fleet.step() < StepNumber(20)) fleet->run_for(0.01);
+    const Epoch before = fleet.engine("m3").taken_up()->epoch;
+    if (recovers) {
+      fleet->kill("m2");
+      while (fleet.engine("m3").taken_up()->epoch == before) fleet->run_for(0.001);
+    }
+    fleet->member("m3").hang(from_seconds(30));
+    fleet->run_for(10);
+    int recovering = 0;
+    for (const char* const machine : {"m1", "m4"}) {
+      const auto awaited = fleet.engine(machine).awaits();
+      ASSERT_TRUE(awaited) << machine << recovers;
+      EXPECT_TRUE(awaited->nodes.contains(fleet->member("m3").node())) << machine << recovers;
+      const bool recovered = fleet.engine(machine).taken_up()->recovered;
+      if (!recovered || !recovers) {
+        EXPECT_EQ(awaited->nodes.size(), 1U) << machine << recovers;
+      }
+      recovering += recovered ? 0 : 1;
+    }
+    EXPECT_EQ(recovering > 0, recovers);
+  }
+}
+
+// Claim: where a step waits for a snapshot, members name the one whose part of it does not come. It names all
+// others.
+TEST(FleetEngine, NamesWhoIsAwaitedForASnapshot) {
+  const TinyProblem problem({.steps = 2000, .snapshot_every = 20});
+  SparseFleet fleet(problem, {});
+  while (!fleet.step() || fleet.step() < StepNumber(30)) fleet->run_for(0.01);
+  for (const char* const other : {"m1", "m2", "m4", "c1"}) {
+    fleet->internet().cut("m3", other, host::Lane::kBulk);
+    fleet->internet().cut(other, "m3", host::Lane::kBulk);
+  }
+  fleet->run_for(60);
+  ASSERT_LT(fleet.step(), StepNumber(100));
+  const NodeId cut = fleet->member("m3").node();
+  for (const char* const machine : {"m1", "m2", "m4"}) {
+    const auto awaited = fleet.engine(machine).awaits();
+    ASSERT_TRUE(awaited) << machine;
+    EXPECT_EQ(awaited->nodes, std::set{cut}) << machine;
+  }
+  EXPECT_EQ(fleet.engine("m3").awaits()->nodes.size(), 3U);
+}
+
 // Claim: the lost pieces of a killed member are computed anew where their copies are, so that few copies
 // travel. All columns go to a keeper. At most half of the output shards travel, to keep the members' numbers
 // of shards even.

@@ -114,6 +114,15 @@ FleetExchanges::Events FleetExchanges::lost(net::PeerId peer) {
   return events;
 }
 
+std::optional<cluster::Awaited> FleetExchanges::awaits() const {
+  auto missing = steps_.missing();
+  if (!missing) missing = recovery_.missing();
+  if (!missing) return std::nullopt;
+  cluster::Awaited awaited{.exchange = missing->id.value, .messages = missing->chunks};
+  for (const net::PeerId peer : missing->members) awaited.nodes.insert(peer.node);
+  return awaited;
+}
+
 void FleetExchanges::send(cluster::Send send, Instant now) {
   const bool of_steps = send.message.channel == kStepChannel;
   (of_steps ? counts_.step_bytes : counts_.background_bytes) += net::counted_bytes(send.message);

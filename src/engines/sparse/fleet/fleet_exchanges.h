@@ -15,6 +15,7 @@
 #include "base/time.h"
 #include "cluster/collective/collectives.h"
 #include "cluster/collective/view.h"
+#include "cluster/control/engine.h"
 #include "cluster/control/member_process.h"
 #include "cluster/control/view.h"
 #include "engines/sparse/fleet/recovery/recovery.h"
@@ -88,6 +89,8 @@ class FleetExchanges {
   // A message of one of the two channels.
   [[nodiscard]] Events on(const net::Arrived& event);
   [[nodiscard]] Events lost(net::PeerId peer);
+  // What is missing to end the exchange under way. A snapshot goes beside steps, until a step waits for it.
+  [[nodiscard]] std::optional<cluster::Awaited> awaits() const;
   [[nodiscard]] ExchangeName name_of(cluster::OperationId number) const { return unpack(number, rounds_); }
   // Sends a message of an exchange.
   void send(cluster::Send message, Instant now);
