@@ -9,18 +9,17 @@
 
 namespace gossamer::pipeline {
 
-GrantedCredits::GrantedCredits(std::span<const NodeId> senders, std::uint64_t room) : room_(room) {
-  CHECK(room >= senders.size(), room, senders.size());
+GrantedCredits::GrantedCredits(std::span<const NodeId> senders, const Options& options) : options_(options) {
+  CHECK(options.room >= senders.size(), options.room, senders.size());
   for (const NodeId sender : senders) senders_[sender] = {};
 }
 
 std::vector<GrantedCredits::Grant> GrantedCredits::grant(std::uint64_t held) {
   std::set<NodeId> raised;
-  while (held + unused_ < room_) {
-    const auto poorest = std::ranges::min_element(senders_, {}, [](const auto& one) {
-      return std::tuple(one.second.unused(), one.second.taken);
-    });
-    if (poorest == senders_.end() || poorest->second.unused() >= kMostUnused) break;
+  while (held + unused_ < options_.room) {
+    const auto poorest = std::ranges::min_element(
+        senders_, {}, [](const auto& one) { return std::tuple(one.second.unused(), one.second.taken); });
+    if (poorest == senders_.end() || poorest->second.unused() >= options_.most_unused) break;
     ++poorest->second.total;
     ++unused_;
     raised.insert(poorest->first);
@@ -45,6 +44,7 @@ HeldCredits::HeldCredits(std::span<const NodeId> receivers) {
 bool HeldCredits::granted(NodeId by, std::uint64_t total) {
   const auto receiver = receivers_.find(by);
   if (receiver == receivers_.end() || total < receiver->second.total) return false;
+  if (total > receiver->second.sent + kMostUnused) return false;
   receiver->second.total = total;
   return true;
 }
@@ -54,8 +54,9 @@ std::optional<NodeId> HeldCredits::use() {
   for (auto one = receivers_.begin(); one != receivers_.end(); ++one) {
     const std::uint64_t left = one->second.total - one->second.sent;
     if (left == 0) continue;
-    const bool is_better = best == receivers_.end() || left > best->second.total - best->second.sent ||
-                           (left == best->second.total - best->second.sent && one->second.sent < best->second.sent);
+    const bool is_better =
+        best == receivers_.end() || left > best->second.total - best->second.sent ||
+        (left == best->second.total - best->second.sent && one->second.sent < best->second.sent);
     if (is_better) best = one;
   }
   if (best == receivers_.end()) return std::nullopt;

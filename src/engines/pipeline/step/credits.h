@@ -20,11 +20,12 @@ namespace gossamer::pipeline {
 // What a member has granted to those of the stage before.
 class GrantedCredits {
  public:
-  // A sender has no more unused credits: another could have used them.
-  static constexpr std::uint64_t kMostUnused = 2;
-
-  // `room`: microbatches that this member may hold, unused credits included; at least one for each sender.
-  GrantedCredits(std::span<const NodeId> senders, std::uint64_t room);
+  struct Options {
+    std::uint64_t room = 1;         // microbatches that this member may hold, unused credits included
+    std::uint64_t most_unused = 2;  // credits of one sender: what hides the way between the two
+  };
+  // Requires room for one microbatch of each sender.
+  GrantedCredits(std::span<const NodeId> senders, const Options& options);
 
   // A sender may send so many in this attempt in all.
   struct Grant {
@@ -43,7 +44,7 @@ class GrantedCredits {
     std::uint64_t taken = 0;
     [[nodiscard]] std::uint64_t unused() const { return total - taken; }
   };
-  const std::uint64_t room_;
+  const Options options_;
   std::map<NodeId, Sender> senders_;
   std::uint64_t unused_ = 0;  // of all
 };
@@ -53,8 +54,10 @@ class HeldCredits {
  public:
   explicit HeldCredits(std::span<const NodeId> receivers);
 
-  // The receiver lets this member send so many in all. False: it is no receiver, or has said more before. A
-  // total that falls breaks the rules.
+  // No honest receiver grants more at once.
+  static constexpr std::uint64_t kMostUnused = 8;
+  // The receiver lets this member send so many in all. False: it is no receiver, has said more before, or
+  // grants too much. Such a word breaks a rule.
   [[nodiscard]] bool granted(NodeId by, std::uint64_t total);
   // Uses a credit: of the receiver with the most, of equal ones of that to which the fewest were sent, then
   // of the lower node. Nothing: there is none.

@@ -23,13 +23,13 @@ std::vector<NodeId> nodes(std::uint64_t first, std::size_t count) {
 // Claim: a receiver grants what it has room for, evenly, and at most two to a sender. It grants more once a
 // microbatch has come and gone.
 TEST(Credits, ReceiversGrantWhatTheyHaveRoomFor) {
-  GrantedCredits roomy(nodes(2, 2), 100);
+  GrantedCredits roomy(nodes(2, 2), {.room = 100});
   EXPECT_EQ(roomy.grant(0), (Grants{{kA, 2}, {kB, 2}}));
   EXPECT_TRUE(roomy.grant(0).empty());
   EXPECT_TRUE(roomy.take(kB));
   EXPECT_EQ(roomy.grant(1), (Grants{{kB, 3}}));
 
-  GrantedCredits tight(nodes(2, 2), 3);
+  GrantedCredits tight(nodes(2, 2), {.room = 3});
   EXPECT_EQ(tight.grant(0), (Grants{{kA, 2}, {kB, 1}}));
   EXPECT_TRUE(tight.take(kA));
   EXPECT_TRUE(tight.take(kA));
@@ -40,7 +40,7 @@ TEST(Credits, ReceiversGrantWhatTheyHaveRoomFor) {
 
 // Claim: what comes without a credit is not taken.
 TEST(Credits, NothingComesWithoutACredit) {
-  GrantedCredits granted(nodes(2, 1), 1);
+  GrantedCredits granted(nodes(2, 1), {.room = 1});
   EXPECT_FALSE(granted.take(kA));
   EXPECT_EQ(granted.grant(0), (Grants{{kA, 1}}));
   EXPECT_FALSE(granted.take(kB)) << "not of the stage before";
@@ -48,8 +48,8 @@ TEST(Credits, NothingComesWithoutACredit) {
   EXPECT_FALSE(granted.take(kA));
 }
 
-// Claim: a sender takes the receiver with the most credits, of equal ones that to which it has sent less, then
-// the lower node.
+// Claim: a sender takes the receiver with the most credits, of equal ones that to which it has sent less,
+// then the lower node.
 TEST(Credits, SendersChoose) {
   HeldCredits held(nodes(2, 2));
   EXPECT_TRUE(held.none());
@@ -63,6 +63,7 @@ TEST(Credits, SendersChoose) {
   EXPECT_TRUE(held.granted(kB, 2)) << "said again";
   EXPECT_FALSE(held.granted(kB, 1));
   EXPECT_FALSE(held.granted(NodeId(9), 5));
+  EXPECT_FALSE(held.granted(kB, std::uint64_t{1} << 60U)) << "all would go to it";
   EXPECT_EQ(held.use(), std::nullopt);
 }
 
@@ -74,7 +75,7 @@ TEST(Credits, FastReceiversGetMore) {
     const std::vector<NodeId> senders = nodes(2, 1 + rng.below(4));
     const std::vector<NodeId> receivers = nodes(100, 2);
     const std::uint64_t room = senders.size() + rng.below(6);
-    std::vector<GrantedCredits> granted(2, GrantedCredits(senders, room));
+    std::vector<GrantedCredits> granted(2, GrantedCredits(senders, {.room = room}));
     std::vector<HeldCredits> held(senders.size(), HeldCredits(receivers));
     std::vector<std::deque<int>> queues(2);
     std::vector<int> done(2);

@@ -49,7 +49,8 @@ std::vector<std::uint64_t> deal(std::uint64_t count, std::span<const double> pac
   }
   std::iota(by_remainder.begin(), by_remainder.end(), std::size_t{0});
   const auto remainder = [&](std::size_t i) { return count * weights[i] % all; };
-  std::ranges::stable_sort(by_remainder, [&](std::size_t a, std::size_t b) { return remainder(a) > remainder(b); });
+  std::ranges::stable_sort(by_remainder,
+                           [&](std::size_t a, std::size_t b) { return remainder(a) > remainder(b); });
   for (std::uint64_t i = 0; i < left; ++i) ++dealt[by_remainder[i]];
   return dealt;
 }

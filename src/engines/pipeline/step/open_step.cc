@@ -2,14 +2,16 @@
 #include "engines/pipeline/step/open_step.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <tuple>
 #include <utility>
-
-#include "base/check.h"
 
 namespace gossamer::pipeline {
 namespace {
 
 using Reports = std::map<NodeId, RestReport>;
+using Then = OpenStep::Then;
 
 // What more than half of the values are; nothing: no value is.
 template <class T>
@@ -22,106 +24,166 @@ std::optional<T> majority(const std::vector<T>& values) {
   return std::nullopt;
 }
 
-// The first step that not every member has applied, or else the next one.
-StepNumber open_step(const Reports& reports) {
+// The first step that some holder has not applied; nothing: there is no holder.
+std::optional<StepNumber> first_open(const Reports& reports) {
   std::optional<StepNumber> open;
   for (const auto& [node, report] : reports) {
-    if (report.stage) open = std::min(open.value_or(report.applied), report.applied);
+    if (report.stage) open = open ? std::min(*open, report.applied) : report.applied;
   }
-  CHECK(open.has_value());
-  return *open;
+  return open;
 }
 
-bool anybody_applied(const Reports& reports, StepNumber step) {
-  return std::ranges::any_of(
-      reports, [&](const auto& one) { return one.second.stage && one.second.applied > step; });
+bool goes_back_still(const Reports& reports, const DecidedLayout& last) {
+  return last.goes_back && std::ranges::any_of(reports, [&](const auto& one) {
+           return one.second.installed < last.epoch || one.second.loads;
+         });
 }
 
-// Gives lost stages to members that have them as they were before `step`. What has none is lost.
-void give_lost(const Reports& reports, std::uint32_t stages, OpenStep& verdict) {
-  for (std::uint32_t stage = 0; stage < stages; ++stage) {
-    const auto holds = [&](const auto& one) { return one.second.stage == stage; };
-    if (std::ranges::any_of(reports, holds)) continue;
-    const auto has = [&](const auto& one) {
-      return std::ranges::count(one.second.whole, WholeStage{stage, verdict.step}) > 0;
+std::size_t holders_of(const Reports& reports, std::uint32_t stage) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(reports, [&](const auto& one) { return one.second.stage == stage; }));
+}
+
+// A member that has the layers as of the step, and takes nothing from others by taking them.
+std::optional<NodeId> taker(const Reports& reports, const DecidedLayout& last, std::uint32_t stage,
+                            const OpenStep& verdict) {
+  for (const auto& [node, report] : reports) {
+    const bool needed = report.stage && holders_of(reports, *report.stage) == 1;
+    const bool takes_another =
+        std::ranges::any_of(verdict.taken, [&](const auto& one) { return one.second == node; });
+    if (needed || takes_another) continue;
+    const auto has = [&](const WholeLayers& whole) {
+      return whole.first == last.stages[stage].first && whole.last == last.stages[stage].last &&
+             whole.lineage == last.lineage && whole.step == verdict.step;
     };
-    const auto found = std::ranges::find_if(reports, has);
-    if (found == reports.end() || anybody_applied(reports, verdict.step)) {
-      verdict.lost.insert(stage);
+    if (std::ranges::any_of(report.whole, has)) return node;
+  }
+  return std::nullopt;
+}
+
+// Gives stages without a holder to members that have them. What nobody has is lost.
+void give_lost(const Reports& reports, const DecidedLayout& last, OpenStep& verdict) {
+  const bool applied = std::ranges::any_of(
+      reports, [&](const auto& one) { return one.second.stage && one.second.applied > verdict.step; });
+  for (std::uint32_t stage = 0; stage < last.stages.size(); ++stage) {
+    if (holders_of(reports, stage) > 0) continue;
+    const auto node = applied ? std::nullopt : taker(reports, last, stage, verdict);
+    if (node) {
+      verdict.taken[stage] = *node;
     } else {
-      verdict.taken[stage] = found->first;
+      verdict.lost.insert(stage);
     }
   }
+  if (verdict.lost.empty()) return;
+  verdict.taken.clear();
+  verdict.then = Then::kGoBack;
 }
 
-// The totals of the step, if all members hold its sum of one attempt, or have applied that.
-std::optional<StepTotals> totals_of(const Reports& reports, StepNumber step) {
-  std::set<Attempt> attempts;
-  std::optional<StepTotals> applied;
-  std::map<std::uint32_t, HeldSum> sums;  // of one member for each stage
+// What the holders have of one step.
+struct Sums {
+  bool all_have = true;  // a sum, or it is applied
+  bool nobody_applied = true;
+  std::set<Attempt> attempts = {};
+  std::set<std::pair<double, bool>> applied = {};  // total, skipped
+  std::map<std::uint32_t, double> norms = {};      // by stage, of the holder with the lowest node
+  std::set<std::pair<std::uint32_t, std::uint64_t>> hashes = {};  // by stage
+};
+
+Sums sums_of(const Reports& reports, StepNumber step) {
+  Sums sums;
   for (const auto& [node, report] : reports) {
     if (!report.stage) continue;
-    if (report.applied > step) {
-      if (!report.last) return std::nullopt;
-      attempts.insert(report.last->attempt);
-      applied = report.last;
-    } else if (report.sum) {
-      attempts.insert(report.sum->attempt);
-      sums.try_emplace(*report.stage, *report.sum);
-    } else {
-      return std::nullopt;
+    const bool applied = report.applied > step;
+    if (applied) {
+      sums.nobody_applied = false;
+      if (report.last) sums.applied.emplace(report.last->total, report.last->skipped);
     }
+    const std::optional<HeldSum> sum = !applied      ? report.sum
+                                       : report.last ? std::optional(report.last->sum)
+                                                     : std::nullopt;
+    if (!sum) {
+      sums.all_have = false;
+      continue;
+    }
+    sums.attempts.insert(sum->attempt);
+    sums.norms.try_emplace(*report.stage, sum->squared_norm);
+    sums.hashes.emplace(*report.stage, sum->hash);
   }
-  if (attempts.size() != 1) return std::nullopt;
-  if (applied) return applied;
-  StepTotals totals{.attempt = *attempts.begin(), .tokens = sums.begin()->second.tokens};
-  for (const auto& [stage, sum] : sums) totals.squared_norm += sum.squared_norm;
-  return totals;
+  return sums;
+}
+
+// Rows 4 to 8.
+void judge_sums(const Sums& sums, OpenStep& verdict) {
+  if (!sums.all_have || sums.attempts.size() != 1) {
+    if (!sums.nobody_applied) verdict.then = Then::kGoBack;
+    return;
+  }
+  verdict.attempt = *sums.attempts.begin();
+  for (const auto& [stage, norm] : sums.norms) verdict.total += norm;
+  const bool finite = std::isfinite(verdict.total);
+  if (sums.hashes.size() != sums.norms.size()) {
+    verdict.then = Then::kStop;
+  } else if (sums.nobody_applied) {
+    verdict.then = finite ? Then::kApply : Then::kNotFinite;
+  } else if (sums.applied.size() == 1 &&
+             (sums.applied.begin()->second || sums.applied.begin()->first == verdict.total)) {
+    verdict.then = Then::kApply;
+    verdict.skipped = sums.applied.begin()->second;
+  } else {
+    verdict.then = Then::kGoBack;  // some have applied what does not follow from the sums
+  }
+  if (verdict.then == Then::kApply) ++verdict.step;
 }
 
 }  // namespace
 
-OpenStep judge_open_step(const Reports& reports, std::uint32_t stages) {
-  OpenStep verdict{.step = open_step(reports)};
-  give_lost(reports, stages, verdict);
-  if (!verdict.lost.empty()) {
-    verdict.then = OpenStep::Then::kGoBack;
-    verdict.taken.clear();
+OpenStep judge_open_step(const Reports& reports, const DecidedLayout& last) {
+  OpenStep verdict;
+  const std::optional<StepNumber> open = first_open(reports);
+  if (!open || goes_back_still(reports, last)) {
+    verdict.then = Then::kGoBack;
     return verdict;
   }
-  // With a stage that somebody takes anew, its sum is gone.
-  if (!verdict.taken.empty()) return verdict;
-  if (auto totals = totals_of(reports, verdict.step)) {
-    verdict.then = OpenStep::Then::kApply;
-    verdict.totals = totals;
-    ++verdict.step;
-  }
+  verdict.step = *open;
+  give_lost(reports, last, verdict);
+  // With a stage that a member takes anew, its sum is gone.
+  if (verdict.then == Then::kGoBack || !verdict.taken.empty()) return verdict;
+  judge_sums(sums_of(reports, verdict.step), verdict);
   return verdict;
 }
 
 std::set<NodeId> contradicting(const Reports& reports) {
-  std::vector<std::uint64_t> lineages;
-  std::vector<StepNumber> steps;
-  std::map<std::pair<std::uint32_t, Attempt>, std::vector<std::uint64_t>> hashes;
+  using Sum = std::tuple<std::uint64_t, double>;
+  std::map<Epoch, std::vector<std::uint64_t>> lineages;
+  std::map<Epoch, std::vector<StepNumber>> steps;
+  std::map<std::pair<std::uint32_t, Attempt>, std::vector<Sum>> sums;
+  const auto each_sum = [](const RestReport& report, auto&& see) {
+    if (report.sum) see(*report.sum);
+    if (report.last) see(report.last->sum);
+  };
   for (const auto& [node, report] : reports) {
+    lineages[report.installed].push_back(report.lineage);
     if (!report.stage) continue;
-    lineages.push_back(report.lineage);
-    steps.push_back(report.applied);
-    if (report.sum) hashes[{*report.stage, report.sum->attempt}].push_back(report.sum->hash);
+    steps[report.installed].push_back(report.applied);
+    each_sum(report, [&](const HeldSum& sum) {
+      sums[{*report.stage, sum.attempt}].emplace_back(sum.hash, sum.squared_norm);
+    });
   }
-  const auto lineage = majority(lineages);
-  const auto step = majority(steps);
   std::set<NodeId> wrong;
   for (const auto& [node, report] : reports) {
-    if (!report.stage) continue;
-    const bool other_lineage = lineage && report.lineage != *lineage;
-    const bool far = step && (report.applied.value > step->value + 1 || report.applied.value + 1 < step->value);
-    bool other_sum = false;
-    if (report.sum) {
-      const auto hash = majority(hashes.at({*report.stage, report.sum->attempt}));
-      other_sum = report.sum->attempt.step != report.applied || (hash && report.sum->hash != *hash);
+    const auto lineage = majority(lineages.at(report.installed));
+    bool is_wrong = lineage && report.lineage != *lineage;
+    if (report.stage) {
+      const auto step = majority(steps.at(report.installed));
+      is_wrong = is_wrong ||
+                 (step && (report.applied.value > step->value + 1 || report.applied.value + 1 < step->value));
+      is_wrong = is_wrong || (report.sum && report.sum->attempt.step != report.applied);
+      each_sum(report, [&](const HeldSum& sum) {
+        const auto most = majority(sums.at({*report.stage, sum.attempt}));
+        is_wrong = is_wrong || (most && *most != Sum(sum.hash, sum.squared_norm));
+      });
     }
-    if (other_lineage || far || other_sum) wrong.insert(node);
+    if (is_wrong) wrong.insert(node);
   }
   return wrong;
 }

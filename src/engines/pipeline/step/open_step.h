@@ -27,62 +27,83 @@ struct Attempt {
   auto operator<=>(const Attempt&) const = default;
 };
 
-// The gradient of a stage, summed over all tokens of the step.
+// The gradient of one stage, summed over all tokens of a step.
 struct HeldSum {
   Attempt attempt;
   std::uint64_t hash = 0;
-  double squared_norm = 0;   // of this stage
-  std::uint64_t tokens = 0;  // of the step
+  double squared_norm = 0;
   bool operator==(const HeldSum&) const = default;
 };
 
-// What every stage needs for the update of a step beside its own sum.
-struct StepTotals {
-  Attempt attempt;
-  double squared_norm = 0;  // of all stages
-  std::uint64_t tokens = 0;
-  bool operator==(const StepTotals&) const = default;
+// A step that a holder has applied, with the sum of its own stage.
+struct AppliedStep {
+  HeldSum sum;
+  double total = 0;      // squared norm of all stages
+  bool skipped = false;  // weights stayed
+  bool operator==(const AppliedStep&) const = default;
 };
 
-// A stage with all steps below `step` applied, in memory or on the member's disk.
-struct WholeStage {
-  std::uint32_t stage = 0;
+// Layers [first, last) of the model, with all steps below `step` of the lineage applied, in memory or on the
+// member's disk.
+struct WholeLayers {
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+  std::uint64_t lineage = 0;
   StepNumber step;
-  bool operator==(const WholeStage&) const = default;
+  std::uint64_t root = 0;
+  bool operator==(const WholeLayers&) const = default;
 };
 
 // What a member says at rest.
 struct RestReport {
-  std::uint64_t lineage = 0;
-  std::optional<std::uint32_t> stage = {};  // nothing: it held none in the last layout
+  Epoch installed;                          // the layout that it has; it knows no later one
+  std::uint64_t lineage = 0;                // of that layout
+  std::optional<std::uint32_t> stage = {};  // that it has whole; nothing: none yet
+  bool loads = false;                       // the layout gave it a stage or a state that it has not whole
   StepNumber applied;                       // with a stage: all steps below are applied
-  std::optional<StepTotals> last = {};      // of the step applied last, if it was applied in this life
+  std::optional<AppliedStep> last = {};     // applied last in this lineage, if any
   std::optional<HeldSum> sum = {};          // of the step that comes next
-  std::vector<WholeStage> whole = {};       // beside its own stage
+  std::vector<WholeLayers> whole = {};      // beside its own stage
+};
+
+// The layout that was decided last. All of it is in the coordinator's store.
+struct DecidedLayout {
+  Epoch epoch;
+  std::uint64_t lineage = 0;
+  bool goes_back = false;  // to a checkpoint
+  struct Stage {
+    std::uint32_t first = 0;  // layers [first, last)
+    std::uint32_t last = 0;
+  };
+  std::vector<Stage> stages;
 };
 
 struct OpenStep {
   enum class Then {
-    kBegin,   // `step` begins, anew or for the first time
-    kApply,   // all that have not, apply the sum of `totals`, and then `step` begins
-    kGoBack,  // a stage is lost: all go back to a checkpoint
+    kBegin,      // `step` begins, anew or for the first time
+    kApply,      // all holders that have not, apply the sum of `attempt`, and then `step` begins
+    kNotFinite,  // likewise, but the norm is not finite: nobody may apply it
+    kGoBack,     // all go back to a checkpoint
+    kStop,       // peers hold different bits, and nobody knows which are right
   };
   Then then = Then::kBegin;
   StepNumber step;
-  std::optional<StepTotals> totals = {};
-  std::map<std::uint32_t, NodeId> taken = {};  // lost stages, and the members that have them whole
+  std::optional<Attempt> attempt = {};
+  double total = 0;                            // with an attempt: the squared norm of all stages
+  bool skipped = false;                        // the step of the attempt is skipped, not applied
+  std::map<std::uint32_t, NodeId> taken = {};  // stages without a holder, and the members that have them
   std::set<std::uint32_t> lost = {};           // stages for which all go back
   bool operator==(const OpenStep&) const = default;
 };
 
-// `stages`: of the last layout. Requires one report of a member with a stage, and reports without
-// contradicting() ones.
-[[nodiscard]] OpenStep judge_open_step(const std::map<NodeId, RestReport>& reports, std::uint32_t stages);
+// The table of the page, row by row. Requires that contradicting() names nobody.
+[[nodiscard]] OpenStep judge_open_step(const std::map<NodeId, RestReport>& reports,
+                                       const DecidedLayout& last);
 
-// Members whose reports cannot be true beside those of the others:
-// - a lineage that is not that of most;
-// - a step more than one away from that of most, or a sum of another step than the next one;
-// - another hash than most of its peers have for the same attempt.
+// Members whose reports cannot be true beside those of the others with the same layout:
+// - a lineage or step that is not that of most, or one step more;
+// - a sum of another step than the next one;
+// - for the same attempt another hash or norm than most of its peers have.
 // Where as many say one thing as another, nobody is named.
 [[nodiscard]] std::set<NodeId> contradicting(const std::map<NodeId, RestReport>& reports);
 

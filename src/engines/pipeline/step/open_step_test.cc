@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -22,20 +23,32 @@ namespace {
 using Then = OpenStep::Then;
 constexpr StepNumber kOpen{7};
 
-Attempt attempt(std::uint64_t epoch, StepNumber step = kOpen) { return {.step = step, .epoch = Epoch(epoch)}; }
+Attempt attempt(std::uint64_t epoch, StepNumber step = kOpen) {
+  return {.step = step, .epoch = Epoch(epoch)};
+}
 
-RestReport computing(std::uint32_t stage) { return {.stage = stage, .applied = kOpen}; }
+DecidedLayout layout(std::uint32_t stages) {
+  DecidedLayout layout{.epoch = Epoch(3)};
+  for (std::uint32_t stage = 0; stage < stages; ++stage)
+    layout.stages.push_back({.first = 2 * stage, .last = 2 * stage + 2});
+  return layout;
+}
+
+RestReport computing(std::uint32_t stage) {
+  return {.installed = Epoch(3), .stage = stage, .applied = kOpen};
+}
 
 RestReport has_sum(std::uint32_t stage, std::uint64_t epoch, double squared_norm = 1) {
   RestReport report = computing(stage);
-  report.sum = {.attempt = attempt(epoch), .hash = 10 + stage, .squared_norm = squared_norm, .tokens = 100};
+  report.sum = {.attempt = attempt(epoch), .hash = 10 + stage, .squared_norm = squared_norm};
   return report;
 }
 
-RestReport has_applied(std::uint32_t stage, std::uint64_t epoch) {
+RestReport has_applied(std::uint32_t stage, std::uint64_t epoch, double squared_norm, double total) {
   RestReport report = computing(stage);
   report.applied = StepNumber(kOpen.value + 1);
-  report.last = {.attempt = attempt(epoch), .squared_norm = 9, .tokens = 100};
+  report.last = {.sum = {.attempt = attempt(epoch), .hash = 10 + stage, .squared_norm = squared_norm},
+                 .total = total};
   return report;
 }
 
@@ -45,45 +58,85 @@ std::map<NodeId, RestReport> reports(std::vector<RestReport> all) {
   return by_node;
 }
 
-// Claim: the rows of the page's table. The first that fits decides.
-TEST(OpenStep, FollowsTheTable) {
+OpenStep judge(std::vector<RestReport> all, std::uint32_t stages) {
+  return judge_open_step(reports(std::move(all)), layout(stages));
+}
+
+// Claim: a step begins again if one holder lacks the sum of the others' attempt, and nobody has applied it.
+TEST(OpenStep, BeginsAgain) {
   const OpenStep again{.then = Then::kBegin, .step = kOpen};
-  EXPECT_EQ(judge_open_step(reports({computing(0), computing(1)}), 2), again) << "all have applied the same";
-  EXPECT_EQ(judge_open_step(reports({has_sum(0, 3), computing(1)}), 2), again) << "one has no sum";
-  EXPECT_EQ(judge_open_step(reports({has_sum(0, 3), has_sum(0, 4), has_sum(1, 4)}), 2), again)
-      << "sums of two attempts";
-
-  const OpenStep all_have = judge_open_step(reports({has_sum(0, 3, 4), has_sum(0, 3, 4), has_sum(1, 3, 5)}), 2);
-  EXPECT_EQ(all_have.then, Then::kApply);
-  EXPECT_EQ(all_have.step, StepNumber(8));
-  EXPECT_EQ(all_have.totals, (StepTotals{.attempt = attempt(3), .squared_norm = 9, .tokens = 100}))
-      << "one squared norm for each stage";
-
-  const OpenStep one_has = judge_open_step(reports({has_sum(0, 3, 4), has_applied(1, 3)}), 2);
-  EXPECT_EQ(one_has.then, Then::kApply);
-  EXPECT_EQ(one_has.totals, has_applied(1, 3).last) << "the norm of the one that applied";
+  EXPECT_EQ(judge({computing(0), computing(1)}, 2), again) << "nobody has it";
+  EXPECT_EQ(judge({has_sum(0, 3), computing(1)}, 2), again) << "one has no sum";
+  EXPECT_EQ(judge({has_sum(0, 3), has_sum(0, 4), has_sum(1, 4)}, 2).then, Then::kBegin) << "of two attempts";
 }
 
-// Claim: a member without a stage has no part in the verdict.
-TEST(OpenStep, MembersWithoutAStage) {
-  EXPECT_EQ(judge_open_step(reports({has_sum(0, 3), RestReport{}}), 1).then, Then::kApply);
+// Claim: all apply what all have, with one squared norm for each stage, whether one has applied it or not. A
+// member without a stage has no part in that.
+TEST(OpenStep, AppliesWhatAllHave) {
+  const OpenStep apply{.then = Then::kApply, .step = StepNumber(8), .attempt = attempt(3), .total = 9};
+  EXPECT_EQ(judge({has_sum(0, 3, 4), has_sum(0, 3, 4), has_sum(1, 3, 5)}, 2), apply);
+  EXPECT_EQ(judge({has_sum(0, 3, 4), has_applied(1, 3, 5, 9)}, 2), apply);
+  EXPECT_EQ(judge({has_applied(0, 3, 4, 9), has_applied(1, 3, 5, 9), RestReport{}}, 2).then, Then::kApply)
+      << "nobody is left to apply it";
+  RestReport skipped = has_applied(1, 3, 5, 9);
+  skipped.last->skipped = true;
+  EXPECT_TRUE(judge({has_sum(0, 3, 4), skipped}, 2).skipped);
 }
 
-// Claim: a stage without a survivor goes to a member that has it whole as of the open step, if nobody has
+// Claim: a norm that is not finite is applied by nobody.
+TEST(OpenStep, NotFinite) {
+  const double infinite = std::numeric_limits<double>::infinity();
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  for (const double norm : {infinite, none})
+    EXPECT_EQ(judge({has_sum(0, 3, norm), has_sum(1, 3)}, 2).then, Then::kNotFinite) << norm;
+}
+
+// Claim: where the others' sums do not give what one says that it has applied, all go back. The same holds if
+// one has applied a step whose sum another one lacks. Peers with different sums stop the run.
+TEST(OpenStep, WhatCannotBe) {
+  EXPECT_EQ(judge({has_sum(0, 3, 4), has_applied(1, 3, 5, 100)}, 2).then, Then::kGoBack);
+  EXPECT_EQ(judge({computing(0), has_applied(1, 3, 5, 9)}, 2).then, Then::kGoBack);
+  RestReport other_hash = has_sum(0, 3);
+  other_hash.sum->hash = 99;
+  EXPECT_EQ(judge({has_sum(0, 3), other_hash, has_sum(1, 3)}, 2).then, Then::kStop);
+}
+
+// Claim: a stage without a holder goes to a member that has it whole as of the open step, if nobody has
 // applied that step. Otherwise all go back, and the verdict names the stages for which they do.
 TEST(OpenStep, LostStages) {
   RestReport keeps = has_sum(0, 3);
-  keeps.whole = {{.stage = 1, .step = kOpen}, {.stage = 2, .step = StepNumber(6)}};
-  const OpenStep taken = judge_open_step(reports({has_sum(0, 3), keeps}), 2);
-  EXPECT_EQ(taken, (OpenStep{.then = Then::kBegin, .step = kOpen, .taken = {{1, NodeId(3)}}}));
+  keeps.whole = {{.first = 2, .last = 4, .step = kOpen}, {.first = 4, .last = 6, .step = StepNumber(6)}};
+  EXPECT_EQ(judge({has_sum(0, 3), keeps}, 2),
+            (OpenStep{.then = Then::kBegin, .step = kOpen, .taken = {{1, NodeId(3)}}}));
+  EXPECT_EQ(judge({has_sum(0, 3), keeps}, 3), (OpenStep{.then = Then::kGoBack, .step = kOpen, .lost = {2}}));
+  EXPECT_EQ(judge({keeps}, 2).then, Then::kGoBack) << "it alone has its own stage";
+  EXPECT_EQ(judge({has_applied(0, 3, 1, 2), keeps}, 2).then, Then::kGoBack) << "the copy lacks a step";
+  RestReport of_before = keeps;
+  for (WholeLayers& one : of_before.whole) one.lineage = 1;
+  EXPECT_EQ(judge({has_sum(0, 3), of_before}, 2).then, Then::kGoBack) << "of another lineage";
+  RestReport both = keeps;
+  both.whole = {{.first = 2, .last = 4, .step = kOpen}, {.first = 4, .last = 6, .step = kOpen}};
+  EXPECT_EQ(judge({has_sum(0, 3), both}, 3).then, Then::kGoBack) << "one member takes one stage";
+  EXPECT_EQ(judge({RestReport{}}, 2).then, Then::kGoBack) << "no holder at all";
+  RestReport loading = computing(1);
+  loading.stage.reset();
+  loading.loads = true;
+  EXPECT_EQ(judge({has_sum(0, 3), loading}, 2).lost, std::set<std::uint32_t>{1}) << "it has not got it yet";
+}
 
-  const OpenStep lost = judge_open_step(reports({has_sum(0, 3), keeps}), 3);
-  EXPECT_EQ(lost, (OpenStep{.then = Then::kGoBack, .step = kOpen, .lost = {2}}));
-
-  keeps.stage = 2;
-  const OpenStep applied = judge_open_step(reports({has_applied(0, 3), keeps}), 3);
-  EXPECT_EQ(applied.then, Then::kGoBack) << "the copy lacks a step that another member has applied";
-  EXPECT_EQ(applied.lost, std::set<std::uint32_t>{1});
+// Claim: while one member of a layout that goes back has not loaded the checkpoint, all go back to that one.
+TEST(OpenStep, GoingBackGoesOn) {
+  DecidedLayout back = layout(2);
+  back.goes_back = true;
+  RestReport before = computing(1);
+  before.installed = Epoch(2);
+  before.applied = StepNumber(900);
+  EXPECT_EQ(judge_open_step(reports({computing(0), before}), back).then, Then::kGoBack);
+  EXPECT_TRUE(contradicting(reports({computing(0), before, before})).empty()) << "of different layouts";
+  RestReport loads = computing(1);
+  loads.loads = true;
+  EXPECT_EQ(judge_open_step(reports({computing(0), loads}), back).then, Then::kGoBack);
+  EXPECT_EQ(judge_open_step(reports({computing(0), computing(1)}), back).then, Then::kBegin);
 }
 
 // Claim: reports that cannot be true beside those of more than half of the others are named.
@@ -94,11 +147,15 @@ TEST(OpenStep, NamesContradictions) {
   far.applied = StepNumber(9);
   RestReport other_hash = has_sum(0, 3);
   other_hash.sum->hash = 99;
+  RestReport other_norm = has_sum(0, 3, 2);
   RestReport other_step = has_sum(0, 3);
   other_step.sum->attempt.step = StepNumber(6);
-  for (const RestReport& wrong : {other_lineage, far, other_hash, other_step})
-    EXPECT_EQ(contradicting(reports({has_sum(0, 3), wrong, has_sum(0, 3), has_sum(1, 3)})), std::set{NodeId(3)});
-  EXPECT_TRUE(contradicting(reports({has_sum(0, 3), has_applied(0, 3), has_sum(1, 3)})).empty());
+  RestReport applied_other = has_applied(0, 3, 2, 9);
+  for (const RestReport& wrong : {other_lineage, far, other_hash, other_norm, other_step, applied_other}) {
+    EXPECT_EQ(contradicting(reports({has_sum(0, 3), wrong, has_sum(0, 3), has_sum(1, 3)})),
+              std::set{NodeId(3)});
+  }
+  EXPECT_TRUE(contradicting(reports({has_sum(0, 3), has_applied(0, 3, 1, 2), has_sum(1, 3)})).empty());
   EXPECT_TRUE(contradicting(reports({has_sum(0, 3), other_hash})).empty()) << "word against word";
 }
 
@@ -111,8 +168,8 @@ class Model {
   enum Phase : std::uint8_t { kComputing, kJoined, kHasSum, kApplied };
   struct Member {
     std::uint8_t lives = 1;
-    std::uint8_t view = 0;     // that it has installed
-    std::uint8_t rested = 0;   // it has reported for the change to this view; at most `view`: it works
+    std::uint8_t view = 0;    // that it has installed
+    std::uint8_t rested = 0;  // it has reported for the change to this view; at most `view`: it works
     std::uint8_t phase = kComputing;
     std::uint8_t sum = 0;      // 1 + the view in which its sum was formed; 0: it has none
     std::uint8_t applied = 0;  // likewise
@@ -132,8 +189,16 @@ class Model {
     std::uint8_t deaths = 2;
     std::uint8_t changes = 1;
   };
+  // A rule of the page that is left out.
+  enum class Without {
+    kNothing,
+    kAllRecords,  // a record of each stage is enough to apply
+    kFinalRest,   // a member that has reported takes records, and applies
+    kTrueReport,  // what is applied is reported as a sum that is held no more
+  };
 
-  Model(std::vector<std::uint32_t> stages, Limits limits) : stages_(std::move(stages)), limits_(limits) {}
+  Model(std::vector<std::uint32_t> stages, Limits limits, Without without = Without::kNothing)
+      : stages_(std::move(stages)), limits_(limits), without_(without) {}
 
   // Looks at every state that can be. Returns what must not be, in words.
   std::string explore() {
@@ -175,11 +240,11 @@ class Model {
     }
     if (state.changing != 0 && one.rested <= state.view) {
       State next = state;
-      next.members[i].rested = state.view + 1;
+      next.members[i].rested = static_cast<std::uint8_t>(state.view + 1);
       see(next);
     }
     if (one.view < state.view && one.rested <= state.view) install(state, i);
-    if (one.rested > one.view) return;
+    if (one.rested > one.view && without_ != Without::kFinalRest) return;
     if (one.phase == kComputing) {
       State next = state;
       next.members[i].phase = kJoined;
@@ -194,7 +259,7 @@ class Model {
     if (j == i || from.view != state.members[i].view || !in(state.views[from.view], j)) return;
     if (stages_[j] == stages_[i] && from.phase >= kJoined && !in(state.members[i].parts, j)) {
       State next = state;
-      next.members[i].parts |= bit(j);
+      next.members[i].parts = next.members[i].parts | bit(j);
       settle(next, i);
     }
     if (from.phase >= kHasSum && !in(state.members[i].records, j)) {
@@ -202,6 +267,19 @@ class Model {
       next.members[i].records |= bit(j);
       settle(next, i);
     }
+  }
+
+  [[nodiscard]] bool has_records(const State& state, std::size_t i) const {
+    const std::uint8_t here = state.members[i].records | bit(i);
+    const std::uint8_t view = state.views[state.members[i].view];
+    if (without_ != Without::kAllRecords) return (view & ~here) == 0;
+    for (std::size_t j = 0; j < stages_.size(); ++j) {
+      bool has_stage = !in(view, j);
+      for (std::size_t k = 0; k < stages_.size(); ++k)
+        has_stage = has_stage || (in(here, k) && stages_[k] == stages_[j]);
+      if (!has_stage) return false;
+    }
+    return true;
   }
 
   // What follows at once from what member i has.
@@ -213,11 +291,11 @@ class Model {
     }
     if (one.phase == kJoined && (peers & ~one.parts) == 0) {
       one.phase = kHasSum;
-      one.sum = one.view + 1;
+      one.sum = static_cast<std::uint8_t>(one.view + 1);
     }
-    if (one.phase == kHasSum && (state.views[one.view] & ~(one.records | bit(i))) == 0) {
+    if (one.phase == kHasSum && has_records(state, i)) {
       one.phase = kApplied;
-      one.applied = one.view + 1;
+      one.applied = static_cast<std::uint8_t>(one.view + 1);
     }
     for (const Member& other : state.members) {
       if (one.lives != 0 && other.lives != 0 && one.applied != 0 && other.applied != 0 &&
@@ -259,18 +337,26 @@ class Model {
       anybody_applied = anybody_applied || one.applied != 0;
       if (one.lives == 0) continue;
       next.views[next.view] |= bit(i);
-      said[NodeId(i)] = one.applied != 0 ? has_applied(stages_[i], one.applied)
-                                             : one.sum != 0   ? has_sum(stages_[i], one.sum)
-                                                              : computing(stages_[i]);
+      said[NodeId(i)] = report(state, i);
     }
     if (said.empty()) return;
-    const OpenStep verdict = judge_open_step(said, 1 + *std::ranges::max_element(stages_));
+    const OpenStep verdict = judge_open_step(said, layout(1 + *std::ranges::max_element(stages_)));
     ++verdicts_[verdict.then];
-    if (verdict.then == Then::kGoBack) return;
-    if (verdict.then == Then::kBegin && verdict.step > kOpen) return;  // all have applied it
-    next.apply = verdict.totals ? static_cast<std::uint8_t>(verdict.totals->attempt.epoch.value) : 0;
+    if (!verdict.lost.empty()) return;
+    if (verdict.then != Then::kBegin && verdict.then != Then::kApply)
+      wrong_ = "honest members contradict each other";
+    if (verdict.step > StepNumber(kOpen.value + 1)) return;  // all had applied it
+    next.apply = verdict.then == Then::kApply ? static_cast<std::uint8_t>(verdict.attempt->epoch.value) : 0;
     if (anybody_applied && next.apply == 0) wrong_ = "a step begins again that somebody has applied";
     see(next);
+  }
+
+  [[nodiscard]] RestReport report(const State& state, std::size_t i) const {
+    const Member& one = state.members[i];
+    if (one.applied != 0 && without_ == Without::kTrueReport) return computing(stages_[i]);
+    if (one.applied != 0)
+      return has_applied(stages_[i], one.applied, 1, 1 + *std::ranges::max_element(stages_));
+    return one.sum != 0 ? has_sum(stages_[i], one.sum) : computing(stages_[i]);
   }
 
   void install(const State& state, std::size_t i) {
@@ -289,6 +375,7 @@ class Model {
 
   const std::vector<std::uint32_t> stages_;
   const Limits limits_;
+  const Without without_;
   std::unordered_set<std::string> seen_;
   std::deque<State> open_;
   std::map<Then, std::size_t> verdicts_;
@@ -304,7 +391,19 @@ TEST(OpenStep, EveryMomentOfADeath) {
     EXPECT_EQ(model.explore(), "") << stages.size() << " members";
     EXPECT_GT(model.verdicts().at(Then::kApply), 0U);
     EXPECT_GT(model.verdicts().at(Then::kBegin), 0U);
+    EXPECT_EQ(model.verdicts().contains(Then::kGoBack), std::ranges::count(stages, 1U) == 1)
+        << "one death is enough to lose the second stage";
     RecordProperty("states_of_" + std::to_string(stages.size()), static_cast<int>(model.states()));
+  }
+}
+
+// Claim: each rule of the page is needed. Without it the model finds a step that is applied by some and begun
+// again by others.
+TEST(OpenStep, EachRuleIsNeeded) {
+  using Without = Model::Without;
+  for (const Without without : {Without::kAllRecords, Without::kFinalRest, Without::kTrueReport}) {
+    Model model({0, 0, 1}, {.deaths = 2, .changes = 1}, without);
+    EXPECT_NE(model.explore(), "") << static_cast<int>(without);
   }
 }
 
