@@ -187,8 +187,7 @@ TEST(Collectives, BytesAndMessagesAsThePageSays) {
         members.deliver_all();
         std::uint64_t whole = 0;
         for (const std::uint64_t part : parts) whole += 4 * part;
-        const bool direct =
-            kind == OperationKind::kAllReduce && goes_direct(small_limits(), whole / 4, ranks);
+        const bool direct = kind == OperationKind::kAllReduce && goes_direct(small_limits(), whole, ranks);
         const bool sums = kind == OperationKind::kAllReduce && !direct;
         const bool gather = kind == OperationKind::kAllGather;
         for (std::size_t i = 0; i < ranks; ++i) {

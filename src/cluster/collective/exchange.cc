@@ -42,7 +42,7 @@ std::uint64_t input_bytes(const Operation& operation, std::size_t me) {
   if (operation.kind == OperationKind::kAllGather) return operation.parts[me];
   const std::uint64_t whole =
       std::accumulate(operation.parts.begin(), operation.parts.end(), std::uint64_t{0});
-  return sums(operation.kind) ? whole * sizeof(float) : whole;
+  return sums(operation.kind) ? whole * number_bytes(operation.numbers) : whole;
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ wire::Collective::Operation wire_name(OperationKind kind) {
 }
 
 Exchange::Exchange(const Operation& operation, std::size_t me, Slices input, const CollectiveLimits& limits)
-    : kind_(operation.kind), me_(me), members_(operation.parts.size()) {
+    : kind_(operation.kind), numbers_(operation.numbers), me_(me), members_(operation.parts.size()) {
   CHECK(me < members_.size(), me, members_.size());
   const std::uint64_t expected = input_bytes(operation, me);
   CHECK(total_bytes(input) == expected, total_bytes(input), expected);
@@ -71,7 +71,8 @@ Exchange::Exchange(const Operation& operation, std::size_t me, Slices input, con
   }
   window_ = window_chunks(limits, members_.size());
   in_two_rounds_ =
-      kind_ == OperationKind::kAllReduce && !goes_direct(limits, expected / sizeof(float), members_.size());
+      kind_ == OperationKind::kAllReduce &&
+      !goes_direct(limits, expected / number_bytes(numbers_) * travel_bytes(numbers_), members_.size());
   cut_input(operation, input, limits);
   plan_streams(operation, limits);
 }
@@ -80,10 +81,12 @@ Exchange::Exchange(const Operation& operation, std::size_t me, Slices input, con
 void Exchange::cut_input(const Operation& operation, const Slices& input, const CollectiveLimits& limits) {
   const bool cut =
       kind_ == OperationKind::kReduceScatter || kind_ == OperationKind::kAllToAll || in_two_rounds_;
-  const std::uint64_t unit = sums(kind_) ? sizeof(float) : 1;
-  SliceReader reader(input);
+  // A giver takes its own contribution as the others have it.
+  const Slices sent = sums(kind_) ? as_sent(numbers_, input) : input;
+  const std::uint64_t unit = sums(kind_) ? travel_bytes(numbers_) : 1;
+  SliceReader reader(sent);
   for (std::size_t rank = 0; rank < members_.size(); ++rank) {
-    Slices part = cut ? reader.take(operation.parts[rank] * unit) : input;
+    Slices part = cut ? reader.take(operation.parts[rank] * unit) : sent;
     Member& member = members_[rank];
     member.out = {total_bytes(part), limits.chunk_bytes};
     if (rank != me_) {
@@ -91,7 +94,7 @@ void Exchange::cut_input(const Operation& operation, const Slices& input, const 
     } else if (!sums(kind_)) {
       member.here = std::move(part);
     } else {
-      sum_.emplace(members_.size(), me_, std::move(part), member.out);
+      sum_.emplace(numbers_, members_.size(), me_, std::move(part), member.out);
     }
   }
 }
@@ -106,7 +109,7 @@ void Exchange::plan_streams(const Operation& operation, const CollectiveLimits& 
     } else {
       member.in = members_[me_].out;
     }
-    if (in_two_rounds_) member.sums = {part * sizeof(float), limits.chunk_bytes};
+    if (in_two_rounds_) member.sums = {part * travel_bytes(numbers_), limits.chunk_bytes};
     member.allowed = std::min(window_, member.out.chunks());
     member.granted = std::min(window_, member.in.chunks());
     missing_ += member.in.chunks() + member.sums.chunks();
@@ -182,12 +185,14 @@ Result<void> Exchange::on_part(std::size_t from, std::uint64_t number, Slices pa
 void Exchange::on_finished(Slices sums, Outbox& out) {
   if (sums.empty()) return;
   if (in_two_rounds_) {
+    sums = as_sent(numbers_, std::move(sums));
     for (std::size_t offset = 1; offset < members_.size(); ++offset) {
       out.push_back({.to = after(offset),
                      .kind = wire::Collective::SUM,
                      .number = sum_->finished() - 1,
                      .payload = sums});
     }
+    sums = as_received(numbers_, std::move(sums));
   }
   members_[me_].here.push_back(std::move(sums.front()));
   grant(std::min(sum_->finished() + window_, members_[me_].out.chunks()), out);
@@ -212,7 +217,7 @@ Result<void> Exchange::on_sum(std::size_t from, std::uint64_t number, Slices pay
   }
   ++member.summed;
   --missing_;
-  for (Slice& slice : payload) member.here.push_back(std::move(slice));
+  for (Slice& slice : as_received(numbers_, std::move(payload))) member.here.push_back(std::move(slice));
   return {};
 }
 

@@ -79,6 +79,7 @@ class Exchange {
   void on_finished(Slices sums, Outbox& out);
 
   const OperationKind kind_;
+  const SumNumbers numbers_;
   const std::size_t me_;
   bool in_two_rounds_ = false;
   std::uint64_t window_ = 0;

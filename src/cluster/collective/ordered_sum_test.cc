@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -13,26 +12,6 @@
 
 namespace gossamer::cluster {
 namespace {
-
-// Five elements give the same sum in slices cut at any three places, also within elements.
-TEST(AddFloats, AnyCuts) {
-  Rng rng(1, Purpose::kTest);
-  const std::string x = random_floats(5, rng);
-  const std::string y = random_floats(5, rng);
-  const std::string expected = sum_by_rank({y, x});
-  for (std::size_t a = 0; a <= x.size(); ++a) {
-    for (std::size_t b = a; b <= x.size(); ++b) {
-      for (std::size_t c = b; c <= x.size(); ++c) {
-        const Slices cut = {Slice::of(x.substr(0, a)), Slice::of(x.substr(a, b - a)),
-                            Slice::of(x.substr(b, c - b)), Slice::of(x.substr(c))};
-        std::array<float, 5> sum{};
-        std::memcpy(sum.data(), y.data(), y.size());
-        add_floats(cut, sum);
-        ASSERT_EQ(std::memcmp(sum.data(), expected.data(), expected.size()), 0) << a << " " << b << " " << c;
-      }
-    }
-  }
-}
 
 // The sum equals the sum by rank to the last bit, in all orders in which two chunks of each rank can come.
 // This holds for 2 to 4 ranks with each of them as `me`. A chunk comes out with its last contribution, and
@@ -50,7 +29,7 @@ TEST(OrderedSum, AllOrdersOfArrival) {
         if (rank != me) order.insert(order.end(), {rank, rank});
       }
       do {
-        OrderedSum sum(ranks, me, {Slice::of(inputs[me])}, kShape);
+        OrderedSum sum(SumNumbers::kF32, ranks, me, {Slice::of(inputs[me])}, kShape);
         std::vector<std::uint64_t> given(ranks, 0);
         std::string result;
         for (const std::size_t rank : order) {
@@ -75,7 +54,7 @@ TEST(OrderedSum, AllOrdersOfArrival) {
 
 // A chunk that cannot be added yet is kept and counted. The chunk of the lowest rank frees it.
 TEST(OrderedSum, WaitsForLowerRanks) {
-  OrderedSum sum(3, 2, {Slice::of(std::string(32, '\0'))}, {32, 16});
+  OrderedSum sum(SumNumbers::kF32, 3, 2, {Slice::of(std::string(32, '\0'))}, {32, 16});
   EXPECT_TRUE(sum.add(1, {Slice::of(std::string(16, '\0'))}).empty());
   EXPECT_TRUE(sum.add(1, {Slice::of(std::string(16, '\0'))}).empty());
   EXPECT_EQ(sum.waiting_bytes(), 32U);
