@@ -32,7 +32,8 @@ struct Operation {
 };
 
 // Cuts `total` numbers into parts for `ranks` members, in pieces of `multiple`; the last piece may be
-// smaller. Parts differ by at most one piece. Requires ranks > 0 and multiple > 0.
+// smaller. Parts differ by one piece at most, a small one counted as whole. Requires ranks > 0 and multiple >
+// 0.
 [[nodiscard]] std::vector<std::uint64_t> equal_parts(std::uint64_t total, std::size_t ranks,
                                                      std::uint64_t multiple = 1);
 

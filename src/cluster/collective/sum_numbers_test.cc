@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <bit>
 #include <cstring>
 #include <string>
@@ -110,7 +111,9 @@ TEST(SumNumbers, AllReduceEqualsTheReference) {
         const auto inputs = drawn(ranks, count, rng);
         Job job{.operation = {.kind = OperationKind::kAllReduce,
                               .parts = equal_parts(count, ranks, 64),
-                              .numbers = numbers}};
+                              .numbers = numbers},
+                .inputs = {},
+                .expected = {}};
         for (const auto& input : inputs) job.inputs.push_back(in_memory(numbers, input));
         const bool direct = goes_direct(small_limits(), count * travel_bytes(numbers), ranks);
         const std::string expected = reference(numbers, inputs, direct ? 1 : 2);
@@ -135,8 +138,11 @@ TEST(SumNumbers, RoundingSavesBytes) {
   std::map<SumNumbers, std::uint64_t> sent;
   for (const SumNumbers numbers : kAll) {
     Rng rng(3, Purpose::kTest);
-    Job job{.operation = {
-                .kind = OperationKind::kAllReduce, .parts = equal_parts(4096, 4, 64), .numbers = numbers}};
+    Job job{.operation = {.kind = OperationKind::kAllReduce,
+                          .parts = equal_parts(4096, 4, 64),
+                          .numbers = numbers},
+            .inputs = {},
+            .expected = {}};
     for (const auto& input : drawn(4, 4096, rng)) job.inputs.push_back(in_memory(numbers, input));
     Members members(4, 1);
     members.install(view_of(4));

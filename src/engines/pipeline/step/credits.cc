@@ -11,6 +11,7 @@ namespace gossamer::pipeline {
 
 GrantedCredits::GrantedCredits(std::span<const NodeId> senders, const Options& options) : options_(options) {
   CHECK(options.room >= senders.size(), options.room, senders.size());
+  CHECK(options.most_unused <= HeldCredits::kMostUnused, options.most_unused);
   for (const NodeId sender : senders) senders_[sender] = {};
 }
 

@@ -2,6 +2,7 @@
 #include "engines/pipeline/step/open_step.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <tuple>
@@ -12,6 +13,10 @@ namespace {
 
 using Reports = std::map<NodeId, RestReport>;
 using Then = OpenStep::Then;
+// Norms are compared by their bits: NaN equals nothing, not even itself.
+using Bits = std::uint64_t;
+
+Bits bits_of(double number) { return std::bit_cast<Bits>(number); }
 
 // What more than half of the values are; nothing: no value is.
 template <class T>
@@ -33,10 +38,26 @@ std::optional<StepNumber> first_open(const Reports& reports) {
   return open;
 }
 
+// Members of the layout load its checkpoint, and none of them can have taken a step beyond it.
 bool goes_back_still(const Reports& reports, const DecidedLayout& last) {
-  return last.goes_back && std::ranges::any_of(reports, [&](const auto& one) {
-           return one.second.installed < last.epoch || one.second.loads;
-         });
+  if (!last.goes_back) return false;
+  const auto has_gone_on = [&](const auto& one) {
+    return one.second.installed >= last.epoch && one.second.stage && one.second.applied > last.step;
+  };
+  const auto is_behind = [&](const auto& one) {
+    return last.members.contains(one.first) && (one.second.installed < last.epoch || one.second.loads);
+  };
+  return std::ranges::none_of(reports, has_gone_on) && std::ranges::any_of(reports, is_behind);
+}
+
+// The reports, without stages that the layout gives to nobody or takes from a member.
+Reports by_layout(const Reports& all, const DecidedLayout& last) {
+  Reports reports = all;
+  for (auto& [node, report] : reports) {
+    const bool gives = last.members.contains(node);
+    if (!gives || (report.stage && *report.stage >= last.stages.size())) report.stage.reset();
+  }
+  return reports;
 }
 
 std::size_t holders_of(const Reports& reports, std::uint32_t stage) {
@@ -44,14 +65,20 @@ std::size_t holders_of(const Reports& reports, std::uint32_t stage) {
       std::ranges::count_if(reports, [&](const auto& one) { return one.second.stage == stage; }));
 }
 
+// Of the stage, but for those that take another one.
+std::size_t holders_left(const Reports& reports, std::uint32_t stage, const OpenStep& verdict) {
+  std::size_t left = holders_of(reports, stage);
+  for (const auto& [taken, node] : verdict.taken) left -= reports.at(node).stage == stage ? 1 : 0;
+  return left;
+}
+
 // A member that has the layers as of the step, and takes nothing from others by taking them.
 std::optional<NodeId> taker(const Reports& reports, const DecidedLayout& last, std::uint32_t stage,
                             const OpenStep& verdict) {
   for (const auto& [node, report] : reports) {
-    const bool needed = report.stage && holders_of(reports, *report.stage) == 1;
-    const bool takes_another =
-        std::ranges::any_of(verdict.taken, [&](const auto& one) { return one.second == node; });
-    if (needed || takes_another) continue;
+    const auto takes = [&](const auto& one) { return one.second == node; };
+    if (std::ranges::any_of(verdict.taken, takes)) continue;
+    if (report.stage && holders_left(reports, *report.stage, verdict) == 1) continue;
     const auto has = [&](const WholeLayers& whole) {
       return whole.first == last.stages[stage].first && whole.last == last.stages[stage].last &&
              whole.lineage == last.lineage && whole.step == verdict.step;
@@ -86,7 +113,7 @@ struct Sums {
   std::set<Attempt> attempts = {};
   std::set<std::pair<double, bool>> applied = {};  // total, skipped
   std::map<std::uint32_t, double> norms = {};      // by stage, of the holder with the lowest node
-  std::set<std::pair<std::uint32_t, std::uint64_t>> hashes = {};  // by stage
+  std::set<std::tuple<std::uint32_t, std::uint64_t, Bits>> sums = {};  // stage, hash, norm
 };
 
 Sums sums_of(const Reports& reports, StepNumber step) {
@@ -96,7 +123,7 @@ Sums sums_of(const Reports& reports, StepNumber step) {
     const bool applied = report.applied > step;
     if (applied) {
       sums.nobody_applied = false;
-      if (report.last) sums.applied.emplace(report.last->total, report.last->skipped);
+      if (report.last) sums.applied.emplace(bits_of(report.last->total), report.last->skipped);
     }
     const std::optional<HeldSum> sum = !applied      ? report.sum
                                        : report.last ? std::optional(report.last->sum)
@@ -107,7 +134,7 @@ Sums sums_of(const Reports& reports, StepNumber step) {
     }
     sums.attempts.insert(sum->attempt);
     sums.norms.try_emplace(*report.stage, sum->squared_norm);
-    sums.hashes.emplace(*report.stage, sum->hash);
+    sums.sums.emplace(*report.stage, sum->hash, bits_of(sum->squared_norm));
   }
   return sums;
 }
@@ -121,12 +148,12 @@ void judge_sums(const Sums& sums, OpenStep& verdict) {
   verdict.attempt = *sums.attempts.begin();
   for (const auto& [stage, norm] : sums.norms) verdict.total += norm;
   const bool finite = std::isfinite(verdict.total);
-  if (sums.hashes.size() != sums.norms.size()) {
+  if (sums.sums.size() != sums.norms.size()) {
     verdict.then = Then::kStop;
   } else if (sums.nobody_applied) {
     verdict.then = finite ? Then::kApply : Then::kNotFinite;
   } else if (sums.applied.size() == 1 &&
-             (sums.applied.begin()->second || sums.applied.begin()->first == verdict.total)) {
+             (sums.applied.begin()->second || sums.applied.begin()->first == bits_of(verdict.total))) {
     verdict.then = Then::kApply;
     verdict.skipped = sums.applied.begin()->second;
   } else {
@@ -137,8 +164,9 @@ void judge_sums(const Sums& sums, OpenStep& verdict) {
 
 }  // namespace
 
-OpenStep judge_open_step(const Reports& reports, const DecidedLayout& last) {
+OpenStep judge_open_step(const Reports& all, const DecidedLayout& last) {
   OpenStep verdict;
+  const Reports reports = by_layout(all, last);
   const std::optional<StepNumber> open = first_open(reports);
   if (!open || goes_back_still(reports, last)) {
     verdict.then = Then::kGoBack;
@@ -153,7 +181,7 @@ OpenStep judge_open_step(const Reports& reports, const DecidedLayout& last) {
 }
 
 std::set<NodeId> contradicting(const Reports& reports) {
-  using Sum = std::tuple<std::uint64_t, double>;
+  using Sum = std::tuple<std::uint64_t, Bits>;
   std::map<Epoch, std::vector<std::uint64_t>> lineages;
   std::map<Epoch, std::vector<StepNumber>> steps;
   std::map<std::pair<std::uint32_t, Attempt>, std::vector<Sum>> sums;
@@ -166,7 +194,7 @@ std::set<NodeId> contradicting(const Reports& reports) {
     if (!report.stage) continue;
     steps[report.installed].push_back(report.applied);
     each_sum(report, [&](const HeldSum& sum) {
-      sums[{*report.stage, sum.attempt}].emplace_back(sum.hash, sum.squared_norm);
+      sums[{*report.stage, sum.attempt}].emplace_back(sum.hash, bits_of(sum.squared_norm));
     });
   }
   std::set<NodeId> wrong;
@@ -180,7 +208,7 @@ std::set<NodeId> contradicting(const Reports& reports) {
       is_wrong = is_wrong || (report.sum && report.sum->attempt.step != report.applied);
       each_sum(report, [&](const HeldSum& sum) {
         const auto most = majority(sums.at({*report.stage, sum.attempt}));
-        is_wrong = is_wrong || (most && *most != Sum(sum.hash, sum.squared_norm));
+        is_wrong = is_wrong || (most && *most != Sum(sum.hash, bits_of(sum.squared_norm)));
       });
     }
     if (is_wrong) wrong.insert(node);

@@ -70,12 +70,14 @@ struct RestReport {
 struct DecidedLayout {
   Epoch epoch;
   std::uint64_t lineage = 0;
+  StepNumber step;         // with which all went on
   bool goes_back = false;  // to a checkpoint
   struct Stage {
     std::uint32_t first = 0;  // layers [first, last)
     std::uint32_t last = 0;
   };
-  std::vector<Stage> stages;
+  std::vector<Stage> stages = {};
+  std::map<NodeId, std::uint32_t> members = {};  // and the stage of each
 };
 
 struct OpenStep {
@@ -96,12 +98,13 @@ struct OpenStep {
   bool operator==(const OpenStep&) const = default;
 };
 
-// The table of the page, row by row. Requires that contradicting() names nobody.
+// The table of the page, row by row. A member to which the layout gives no stage is no holder: the others may
+// have gone on without it. Requires that contradicting() names nobody.
 [[nodiscard]] OpenStep judge_open_step(const std::map<NodeId, RestReport>& reports,
                                        const DecidedLayout& last);
 
 // Members whose reports cannot be true beside those of the others with the same layout:
-// - a lineage or step that is not that of most, or one step more;
+// - another lineage than most, or more than one step away from most;
 // - a sum of another step than the next one;
 // - for the same attempt another hash or norm than most of its peers have.
 // Where as many say one thing as another, nobody is named.

@@ -28,9 +28,10 @@ Attempt attempt(std::uint64_t epoch, StepNumber step = kOpen) {
 }
 
 DecidedLayout layout(std::uint32_t stages) {
-  DecidedLayout layout{.epoch = Epoch(3)};
+  DecidedLayout layout{.epoch = Epoch(3), .step = kOpen};
   for (std::uint32_t stage = 0; stage < stages; ++stage)
     layout.stages.push_back({.first = 2 * stage, .last = 2 * stage + 2});
+  for (std::uint64_t node = 0; node < 8; ++node) layout.members[NodeId(node)] = 0;
   return layout;
 }
 
@@ -76,11 +77,25 @@ TEST(OpenStep, AppliesWhatAllHave) {
   const OpenStep apply{.then = Then::kApply, .step = StepNumber(8), .attempt = attempt(3), .total = 9};
   EXPECT_EQ(judge({has_sum(0, 3, 4), has_sum(0, 3, 4), has_sum(1, 3, 5)}, 2), apply);
   EXPECT_EQ(judge({has_sum(0, 3, 4), has_applied(1, 3, 5, 9)}, 2), apply);
-  EXPECT_EQ(judge({has_applied(0, 3, 4, 9), has_applied(1, 3, 5, 9), RestReport{}}, 2).then, Then::kApply)
-      << "nobody is left to apply it";
+  EXPECT_EQ(judge({has_applied(0, 3, 4, 9), has_applied(1, 3, 5, 9), RestReport{}}, 2),
+            (OpenStep{.then = Then::kBegin, .step = StepNumber(8)}))
+      << "all have applied it";
   RestReport skipped = has_applied(1, 3, 5, 9);
   skipped.last->skipped = true;
   EXPECT_TRUE(judge({has_sum(0, 3, 4), skipped}, 2).skipped);
+}
+
+// Claim: a member to which the layout gives no stage is no holder, whatever it has. The others have gone on
+// without it.
+TEST(OpenStep, MembersOfTheLayoutAlone) {
+  DecidedLayout without = layout(2);
+  without.members.erase(NodeId(4));
+  RestReport behind = computing(1);
+  behind.installed = Epoch(2);
+  behind.applied = StepNumber(3);
+  EXPECT_EQ(judge_open_step(reports({has_sum(0, 3), has_sum(1, 3), behind}), without).then, Then::kApply);
+  RestReport invented = has_sum(9, 3);
+  EXPECT_EQ(judge({has_sum(0, 3), has_sum(1, 3), invented}, 2).then, Then::kApply);
 }
 
 // Claim: a norm that is not finite is applied by nobody.
@@ -88,7 +103,11 @@ TEST(OpenStep, NotFinite) {
   const double infinite = std::numeric_limits<double>::infinity();
   const double none = std::numeric_limits<double>::quiet_NaN();
   for (const double norm : {infinite, none})
-    EXPECT_EQ(judge({has_sum(0, 3, norm), has_sum(1, 3)}, 2).then, Then::kNotFinite) << norm;
+    EXPECT_EQ(judge({has_sum(0, 3, norm), has_sum(0, 3, norm), has_sum(1, 3)}, 2).then, Then::kNotFinite)
+        << norm;
+  const RestReport nan = has_sum(0, 3, none);
+  EXPECT_TRUE(contradicting(reports({nan, nan, nan})).empty());
+  EXPECT_EQ(contradicting(reports({nan, has_sum(0, 3), has_sum(0, 3)})), std::set{NodeId(2)});
 }
 
 // Claim: where the others' sums do not give what one says that it has applied, all go back. The same holds if
@@ -99,6 +118,7 @@ TEST(OpenStep, WhatCannotBe) {
   RestReport other_hash = has_sum(0, 3);
   other_hash.sum->hash = 99;
   EXPECT_EQ(judge({has_sum(0, 3), other_hash, has_sum(1, 3)}, 2).then, Then::kStop);
+  EXPECT_EQ(judge({has_sum(0, 3), has_sum(0, 3, 2), has_sum(1, 3)}, 2).then, Then::kStop);
 }
 
 // Claim: a stage without a holder goes to a member that has it whole as of the open step, if nobody has
@@ -118,6 +138,11 @@ TEST(OpenStep, LostStages) {
   both.whole = {{.first = 2, .last = 4, .step = kOpen}, {.first = 4, .last = 6, .step = kOpen}};
   EXPECT_EQ(judge({has_sum(0, 3), both}, 3).then, Then::kGoBack) << "one member takes one stage";
   EXPECT_EQ(judge({RestReport{}}, 2).then, Then::kGoBack) << "no holder at all";
+  RestReport has_first = computing(1);
+  has_first.whole = {{.first = 0, .last = 2, .step = kOpen}};
+  RestReport has_third = computing(1);
+  has_third.whole = {{.first = 4, .last = 6, .step = kOpen}};
+  EXPECT_EQ(judge({has_first, has_third}, 3).then, Then::kGoBack) << "nobody would be left with the second";
   RestReport loading = computing(1);
   loading.stage.reset();
   loading.loads = true;
@@ -136,6 +161,9 @@ TEST(OpenStep, GoingBackGoesOn) {
   RestReport loads = computing(1);
   loads.loads = true;
   EXPECT_EQ(judge_open_step(reports({computing(0), loads}), back).then, Then::kGoBack);
+  back.members.erase(NodeId(4));
+  EXPECT_EQ(judge_open_step(reports({computing(0), computing(1), RestReport{}}), back).then, Then::kBegin)
+      << "a member that joins";
   EXPECT_EQ(judge_open_step(reports({computing(0), computing(1)}), back).then, Then::kBegin);
 }
 
@@ -256,7 +284,9 @@ class Model {
   // A message of member j comes to member i, if j has sent it: dead members may have sent some.
   void take(const State& state, std::size_t i, std::size_t j) {
     const Member& from = state.members[j];
-    if (j == i || from.view != state.members[i].view || !in(state.views[from.view], j)) return;
+    if (j == i || state.members[i].phase == kApplied || from.view != state.members[i].view ||
+        !in(state.views[from.view], j))
+      return;
     if (stages_[j] == stages_[i] && from.phase >= kJoined && !in(state.members[i].parts, j)) {
       State next = state;
       next.members[i].parts = next.members[i].parts | bit(j);
@@ -345,7 +375,7 @@ class Model {
     if (!verdict.lost.empty()) return;
     if (verdict.then != Then::kBegin && verdict.then != Then::kApply)
       wrong_ = "honest members contradict each other";
-    if (verdict.step > StepNumber(kOpen.value + 1)) return;  // all had applied it
+    if (verdict.then == Then::kBegin && verdict.step > kOpen) return;  // all have applied it
     next.apply = verdict.then == Then::kApply ? static_cast<std::uint8_t>(verdict.attempt->epoch.value) : 0;
     if (anybody_applied && next.apply == 0) wrong_ = "a step begins again that somebody has applied";
     see(next);
