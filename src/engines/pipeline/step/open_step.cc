@@ -111,7 +111,7 @@ struct Sums {
   bool all_have = true;  // a sum, or it is applied
   bool nobody_applied = true;
   std::set<Attempt> attempts = {};
-  std::set<std::pair<double, bool>> applied = {};  // total, skipped
+  std::set<std::pair<Bits, bool>> applied = {};  // total, skipped
   std::map<std::uint32_t, double> norms = {};      // by stage, of the holder with the lowest node
   std::set<std::tuple<std::uint32_t, std::uint64_t, Bits>> sums = {};  // stage, hash, norm
 };

@@ -250,6 +250,7 @@ class Model {
  private:
   [[nodiscard]] static bool in(std::uint8_t mask, std::size_t i) { return (mask >> i & 1U) != 0; }
   [[nodiscard]] static std::uint8_t bit(std::size_t i) { return static_cast<std::uint8_t>(1U << i); }
+  static void add(std::uint8_t& mask, std::size_t i) { mask = static_cast<std::uint8_t>(mask | bit(i)); }
 
   void see(const State& state) {
     std::string key(sizeof(State), '\0');
@@ -289,18 +290,18 @@ class Model {
       return;
     if (stages_[j] == stages_[i] && from.phase >= kJoined && !in(state.members[i].parts, j)) {
       State next = state;
-      next.members[i].parts = next.members[i].parts | bit(j);
+      add(next.members[i].parts, j);
       settle(next, i);
     }
     if (from.phase >= kHasSum && !in(state.members[i].records, j)) {
       State next = state;
-      next.members[i].records |= bit(j);
+      add(next.members[i].records, j);
       settle(next, i);
     }
   }
 
   [[nodiscard]] bool has_records(const State& state, std::size_t i) const {
-    const std::uint8_t here = state.members[i].records | bit(i);
+    const auto here = static_cast<std::uint8_t>(state.members[i].records | bit(i));
     const std::uint8_t view = state.views[state.members[i].view];
     if (without_ != Without::kAllRecords) return (view & ~here) == 0;
     for (std::size_t j = 0; j < stages_.size(); ++j) {
@@ -315,7 +316,7 @@ class Model {
   // What follows at once from what member i has.
   void settle(State state, std::size_t i) {
     Member& one = state.members[i];
-    std::uint8_t peers = 0;
+    unsigned peers = 0;
     for (std::size_t j = 0; j < stages_.size(); ++j) {
       if (j != i && stages_[j] == stages_[i]) peers |= bit(j) & state.views[one.view];
     }
@@ -366,7 +367,7 @@ class Model {
       if (!in(state.views[state.view], i)) continue;
       anybody_applied = anybody_applied || one.applied != 0;
       if (one.lives == 0) continue;
-      next.views[next.view] |= bit(i);
+      add(next.views[next.view], i);
       said[NodeId(i)] = report(state, i);
     }
     if (said.empty()) return;
