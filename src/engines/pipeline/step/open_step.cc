@@ -65,7 +65,7 @@ std::size_t holders_of(const Reports& reports, std::uint32_t stage) {
       std::ranges::count_if(reports, [&](const auto& one) { return one.second.stage == stage; }));
 }
 
-// Of the stage, but for those that take another one.
+// Holders of the stage that do not take another one.
 std::size_t holders_left(const Reports& reports, std::uint32_t stage, const OpenStep& verdict) {
   std::size_t left = holders_of(reports, stage);
   for (const auto& [taken, node] : verdict.taken) left -= reports.at(node).stage == stage ? 1 : 0;
@@ -112,7 +112,7 @@ struct Sums {
   bool nobody_applied = true;
   std::set<Attempt> attempts = {};
   std::set<std::pair<Bits, bool>> applied = {};  // total, skipped
-  std::map<std::uint32_t, double> norms = {};      // by stage, of the holder with the lowest node
+  std::map<std::uint32_t, double> norms = {};    // by stage, of the holder with the lowest node
   std::set<std::tuple<std::uint32_t, std::uint64_t, Bits>> sums = {};  // stage, hash, norm
 };
 
