@@ -41,6 +41,12 @@ std::optional<std::string> disturbance(const Calm& before, const Calm& after) {
   // requests.
   if (answers > requests + 8 * after.members)
     return fmt::format("{} answers to {} requests", answers, requests);
+  // A lossy line keeps a member silent for a second now and then, perhaps at this moment. All are asked about
+  // it, and told that it is heard again.
+  const std::uint64_t silences = since(before.traffic.silences, after.traffic.silences) + 1;
+  const std::uint64_t doubts = since(before.traffic.doubts, after.traffic.doubts);
+  if (doubts > 2 * silences * after.members)
+    return fmt::format("{} questions about silent members in {} silences", doubts, silences - 1);
   // A change may have been under way before.
   const std::uint64_t others = since(before.traffic.others, after.traffic.others);
   const std::uint64_t most_others = after.members * (3 * (changes + 1) + 2 * (leads + (just_led ? 1 : 0)));

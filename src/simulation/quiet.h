@@ -22,7 +22,9 @@ struct Traffic {
   std::uint64_t beats_seen = 0;
   std::uint64_t requests = 0;  // for leases, claims and commits
   std::uint64_t answers = 0;
-  std::uint64_t others = 0;  // all other messages, in both directions
+  std::uint64_t doubts = 0;    // questions about a silent member, and their withdrawals
+  std::uint64_t others = 0;    // all other messages, in both directions
+  std::uint64_t silences = 0;  // times that a member was not heard for about a second
 };
 
 // Counts of a whole run, at one moment.

@@ -10,16 +10,21 @@
 namespace gossamer::simulation {
 namespace {
 
-constexpr Calm kBefore{
-    .at = {from_seconds(60).ns},
-    .generation = Generation(2),
-    .led_since = {from_seconds(10).ns},
-    .epoch = Epoch(9),
-    .fenced = 3,
-    .lives = 6,
-    .rebalanced = 1,
-    .members = 4,
-    .traffic = {.beats = 2000, .beats_seen = 2000, .requests = 90, .answers = 90, .others = 50}};
+constexpr Calm kBefore{.at = {from_seconds(60).ns},
+                       .generation = Generation(2),
+                       .led_since = {from_seconds(10).ns},
+                       .epoch = Epoch(9),
+                       .fenced = 3,
+                       .lives = 6,
+                       .rebalanced = 1,
+                       .members = 4,
+                       .traffic = {.beats = 2000,
+                                   .beats_seen = 2000,
+                                   .requests = 90,
+                                   .answers = 90,
+                                   .doubts = 8,
+                                   .others = 50,
+                                   .silences = 1}};
 
 // Ten seconds with the messages that the protocol's page allows for four members.
 Calm ten_quiet_seconds() {
@@ -32,8 +37,8 @@ Calm ten_quiet_seconds() {
   return after;
 }
 
-// Claim: beats and answered requests are quiet. So are a change of view for the sake of speed, and another
-// lead.
+// Claim: beats and answered requests are quiet. So are a change of view for the sake of speed, another lead,
+// and questions about a member that a lossy line keeps silent.
 TEST(Quiet, WhatThePageSaysIsQuiet) {
   EXPECT_EQ(disturbance(kBefore, ten_quiet_seconds()), std::nullopt);
   Calm rebalanced = ten_quiet_seconds();
@@ -46,6 +51,10 @@ TEST(Quiet, WhatThePageSaysIsQuiet) {
   ++led_anew.fenced;
   led_anew.traffic.others += 8;
   EXPECT_EQ(disturbance(kBefore, led_anew), std::nullopt);
+  Calm silent = ten_quiet_seconds();
+  ++silent.traffic.silences;
+  silent.traffic.doubts += 16;
+  EXPECT_EQ(disturbance(kBefore, silent), std::nullopt) << "one is over, and one under way";
   Calm just_led = kBefore;
   just_led.led_since = {from_seconds(51).ns};
   Calm all_back = ten_quiet_seconds();
@@ -63,6 +72,7 @@ TEST(Quiet, WhatIsBeyondIsADisturbance) {
                                                        [](Calm& after) { after.traffic.beats += 40; },
                                                        [](Calm& after) { ++after.traffic.beats_seen; },
                                                        [](Calm& after) { after.traffic.answers += 33; },
+                                                       [](Calm& after) { after.traffic.doubts += 9; },
                                                        [](Calm& after) { after.traffic.others += 13; }};
   for (std::size_t i = 0; i < beyond.size(); ++i) {
     Calm after = ten_quiet_seconds();

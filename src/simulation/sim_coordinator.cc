@@ -10,6 +10,12 @@
 #include "base/check.h"
 
 namespace gossamer::simulation {
+namespace {
+
+// Somewhat less than Watch::kAskAfter: the coordinator's clock may be fast.
+constexpr Duration kSilence{900'000'000};
+
+}  // namespace
 
 SimCoordinator::SimCoordinator(host::Timeline& timeline, host::SimInternet& internet, Options options,
                                const Run& run, Trace trace)
@@ -96,6 +102,7 @@ void SimCoordinator::tell_lead() {
   const Generation led = leads ? process_->generation() : Generation();
   if (led == led_) return;
   led_ = led;
+  last_heard_.clear();
   held_to_store_.forget();
   slander_.forget();
   lead_watch_.ended(now());
@@ -122,8 +129,15 @@ void SimCoordinator::heard(net::PeerId from, const membership::ToCoordinator& sa
                        timeline().now());
   lead_watch_.heard(from, said, now());
   slander_.heard(from, said);
+  count(from, said);
+}
+
+void SimCoordinator::count(net::PeerId from, const membership::ToCoordinator& said) {
   const bool request = said.has_lease() || said.has_claim() || said.has_commit();
   ++(said.has_beat() ? run_.traffic.beats : request ? run_.traffic.requests : run_.traffic.others);
+  const Instant at = timeline().now();
+  const Instant before = std::exchange(last_heard_.try_emplace(from.incarnation, at).first->second, at);
+  if (at - before > kSilence) ++run_.traffic.silences;
 }
 
 void SimCoordinator::said(net::PeerId to, const membership::ToMember& said) {
@@ -140,7 +154,11 @@ void SimCoordinator::said(net::PeerId to, const membership::ToMember& said) {
       run_.invariants.broke(*std::move(wrong));
   }
   const bool answer = said.has_lease() || said.has_claim() || said.has_commit();
-  ++(said.has_beat_seen() ? run_.traffic.beats_seen : answer ? run_.traffic.answers : run_.traffic.others);
+  Traffic& all = run_.traffic;
+  ++(said.has_beat_seen() ? all.beats_seen
+     : answer             ? all.answers
+     : said.has_doubt()   ? all.doubts
+                          : all.others);
 }
 
 void SimCoordinator::began(const membership::BeginAnswer& answer) {

@@ -5,12 +5,15 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "base/ids.h"
 #include "base/rng.h"
+#include "base/time.h"
 #include "cluster/control/coordinator_process.h"
 #include "host/sim/store.h"
 #include "simulation/quiet.h"
@@ -86,6 +89,7 @@ class SimCoordinator final : public SimProcess, private cluster::Witness {
   void judge_loss(const cluster::RunEvent& lost);
   void judge_dispute(const cluster::RunEvent& disputed);
   void judge_stay();
+  void count(net::PeerId from, const membership::ToCoordinator& said);
   void watch_link(const net::LinkEvent& event);
   // The Witness of the coordinator's messages.
   void heard(net::PeerId from, const membership::ToCoordinator& said) override;
@@ -97,6 +101,7 @@ class SimCoordinator final : public SimProcess, private cluster::Witness {
   Slander slander_;
   LeadWatch lead_watch_;
   Instant led_since_;
+  std::map<Incarnation, Instant> last_heard_;  // in this lead
   const bool has_standby_;
   std::unique_ptr<host::SimStore> store_;
   Rng rng_;

@@ -106,11 +106,7 @@ void Changes::here(LedMember& member, const membership::Here& said, Instant now)
   advance(Event::kHere, {.now = now, .member = &member, .here = &said});
 }
 
-void Changes::install_again(const Cause& cause) {
-  if (run_.installed.epoch() <= cause.here->installed() || cause.here->epoch() == 0) return;
-  reach(ControlProbe::kInstallAgain);
-  teller_.tell_placement(*cause.member);
-}
+void Changes::install_again(const Cause& cause) { teller_.tell_placement_again(*cause.member, *cause.here); }
 
 void Changes::introduced(const LedMember& member, Instant now) {
   advance(Event::kIntroduced, {.now = now, .member = &member});

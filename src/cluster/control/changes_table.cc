@@ -80,8 +80,8 @@ struct Changes::Table {
   static constexpr Action kReleaseTheLast{
       &Changes::release_the_leaving, "send `Released`, if all members drain and none joins or 10 s are over"};
   static constexpr Action kRebalance{&Changes::rebalance, "look for a better placement"};
-  static constexpr Action kInstallAgain{&Changes::install_again,
-                                        "send the last `Install`, if the member lacks it"};
+  static constexpr Action kInstallAgain{
+      &Changes::install_again, "send the last `Install`, if it is for this life and the member lacks it"};
   static constexpr Action kSayStop{&Changes::say_stop, "send `StopAsked` to the member"};
   static constexpr Action kEndOnceInstalled{&Changes::end_once_installed,
                                             "persist the end, note that it waits"};

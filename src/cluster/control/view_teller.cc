@@ -40,7 +40,8 @@ void ViewTeller::tell_view(LedMember& member, Epoch has, Rest rest) {
     // A member with epoch 0 gets the view of epoch 0, too. It must learn that there is nobody to reach yet.
     if (has.value != 0) reach(ControlProbe::kWholeView);
     Change& whole = changes.emplace_back(run_.view.whole());
-    if (run_.installed.epoch() != 0) *whole.mutable_installed() = install_message(run_);
+    const bool for_it = rest == Rest::kYes || placement_is_for(member);
+    if (run_.installed.epoch() != 0 && for_it) *whole.mutable_installed() = install_message(run_);
   }
   for (Change& change : changes) {
     // Members come to rest only for the last change.
@@ -52,10 +53,28 @@ void ViewTeller::tell_view(LedMember& member, Epoch has, Rest rest) {
   member.told = run_.view.epoch();
 }
 
+bool ViewTeller::placement_is_for(const LedMember& member) const {
+  const NodeId node(member.record.node());
+  const bool given =
+      std::ranges::any_of(run_.holdings, [node](const auto& one) { return one.second == node; });
+  if (!given || options_.view_change == ViewChange::kAnnounced) return true;
+  const bool served =
+      run_.view.find(peer_of(member.record)) != nullptr && run_.installed.epoch() == run_.view.epoch().value;
+  if (!served) reach(ControlProbe::kFormerPlacement);
+  return served;
+}
+
 void ViewTeller::tell_placement(const LedMember& member) {
   ToMember message;
   *message.mutable_install() = install_message(run_);
   outbox_.tell(member, std::move(message));
+}
+
+void ViewTeller::tell_placement_again(const LedMember& member, const membership::Here& here) {
+  const bool lacks_it = here.epoch() != 0 && here.installed() < run_.installed.epoch();
+  if (!lacks_it || !placement_is_for(member)) return;
+  reach(ControlProbe::kInstallAgain);
+  tell_placement(member);
 }
 
 void ViewTeller::tell_stop(const LedMember& member, const membership::StopAsked& asked) {

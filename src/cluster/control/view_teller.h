@@ -44,11 +44,16 @@ class ViewTeller {
   void tell_view(LedMember& member, Epoch has, Rest rest);
   // The last placement.
   void tell_placement(const LedMember& member);
+  // Likewise to a member that came without it, if it is for this life.
+  void tell_placement_again(const LedMember& member, const membership::Here& here);
   void tell_stop(const LedMember& member, const membership::StopAsked& asked);
   // The member need not wait for another to take over what it holds.
   void release(const LedMember& member);
 
  private:
+  // A placement names nodes, and a node may have begun a new life since. In a run whose members freeze, that
+  // life holds nothing of what the one before held.
+  [[nodiscard]] bool placement_is_for(const LedMember& member) const;
   void reach(ControlProbe probe) const { reached(options_.probes, probe); }
 
   const CoordinatorOptions& options_;

@@ -3,6 +3,8 @@
 // A view that waits: what ends the waiting, alone.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -58,6 +60,101 @@ TEST_F(WaitingTest, OneThatLacksMemoryLooksNoMore) {
     EXPECT_EQ(changes_.phase(), Phase::kShort) << s;
   }
   EXPECT_EQ(around_.run.view.epoch(), epoch);
+}
+
+// Placements that were told to this life, alone or with the view.
+std::ptrdiff_t placements_told(const TestLeadership& around, std::uint64_t incarnation) {
+  return std::ranges::count_if(around.messages, [&](const auto& one) {
+    const bool with_view = one.second.has_change() && one.second.change().has_installed();
+    return one.first.incarnation == Incarnation(incarnation) && (with_view || one.second.has_install());
+  });
+}
+
+// Claim: a placement names nodes. While a run falls short, a node's new life is not told the last placement,
+// which says what its former life held: it would count as a holder, without the steps since.
+TEST_F(WaitingTest, NewLifeTakesUpNothingOfTheFormerOne) {
+  serve(2);
+  around_.workload.bytes_of_a_thing = std::uint64_t{1} << 40;
+  fence(11, Changes::Fenced::kInView);
+  EXPECT_TRUE(rest(around_.run.members.at(NodeId(10)), 2));
+  ASSERT_EQ(changes_.phase(), Phase::kShort);
+  LedMember& again = around_.add(11, membership::JOINING);
+  again.record.set_incarnation(211);
+  changes_.here(again, {}, {});
+  changes_.here(come(12), {}, {});
+  around_.store();
+  ASSERT_TRUE(again.told);
+  EXPECT_EQ(placements_told(around_, 211), 0);
+  EXPECT_GT(placements_told(around_, 112), 0) << "nothing in it is of a life before";
+  changes_.ready(again, {});
+  EXPECT_TRUE(rest(around_.run.members.at(NodeId(10)), 2));
+  EXPECT_TRUE(rest(again));
+  around_.workload.bytes_of_a_thing = 1;
+  changes_.want_change({});
+  EXPECT_TRUE(rest(around_.run.members.at(NodeId(10)), 2));
+  EXPECT_TRUE(rest(again));
+  around_.store();
+  EXPECT_EQ(placements_told(around_, 211), 1) << "the one in which it serves";
+}
+
+// Claim: where members go on through a change, a placement is the node's, and its new life is told at once.
+TEST_F(WaitingTest, NewLifeOfAnEngineThatGoesOnIsTold) {
+  serve(2);
+  around_.options.view_change = ViewChange::kAnnounced;
+  around_.workload.bytes_of_a_thing = std::uint64_t{1} << 40;
+  fence(11, Changes::Fenced::kInView);
+  ASSERT_EQ(changes_.phase(), Phase::kShort);
+  LedMember& again = around_.add(11, membership::JOINING);
+  again.record.set_incarnation(211);
+  changes_.here(again, {}, {});
+  around_.store();
+  EXPECT_EQ(placements_told(around_, 211), 1);
+}
+
+// Claim: while a run ends, a life whose former one has left takes up nothing, either. A member that lacks the
+// placement in which it serves is told again.
+TEST_F(WaitingTest, NewLifeTakesUpNothingWhileARunEnds) {
+  serve(2);
+  const auto comes_back = [&](LedMember& member) {
+    membership::Here here;
+    here.set_epoch(around_.run.view.epoch().value);
+    changes_.here(member, here, {});
+    around_.store();
+  };
+  changes_.stop("enough", {});
+  fence(11, Changes::Fenced::kLeft);
+  LedMember& again = around_.add(11, membership::JOINING);
+  again.record.set_incarnation(211);
+  changes_.here(again, {}, {});
+  comes_back(again);
+  EXPECT_EQ(placements_told(around_, 211), 0);
+  const auto before = placements_told(around_, 110);
+  comes_back(around_.run.members.at(NodeId(10)));
+  EXPECT_EQ(placements_told(around_, 110), before + 1);
+}
+
+// Claim: a run that falls short to its end tells no placement to a life that serves since: it never was the
+// holder.
+TEST_F(WaitingTest, NewLifeThatServesTakesUpNothingBeforeAPlacement) {
+  serve(2);
+  around_.workload.bytes_of_a_thing = std::uint64_t{1} << 40;
+  fence(11, Changes::Fenced::kInView);
+  EXPECT_TRUE(rest(around_.run.members.at(NodeId(10)), 2));
+  LedMember& again = around_.add(11, membership::JOINING);
+  again.record.set_incarnation(211);
+  changes_.here(again, {}, {});
+  changes_.ready(again, {});
+  EXPECT_TRUE(rest(around_.run.members.at(NodeId(10)), 2));
+  EXPECT_TRUE(rest(again));
+  ASSERT_EQ(changes_.phase(), Phase::kShort);
+  changes_.stop("enough", {});
+  changes_.tick(all_heard, at(3600));
+  ASSERT_EQ(changes_.phase(), Phase::kStopping);
+  membership::Here here;
+  here.set_epoch(around_.run.view.epoch().value);
+  changes_.here(again, here, {});
+  around_.store();
+  EXPECT_EQ(placements_told(around_, 211), 0);
 }
 
 }  // namespace

@@ -253,6 +253,30 @@ TEST(CheckEngine, RunOutlivesItsMembers) {
   EXPECT_GT(fleet.steps()->first.value, committed.value + 100);
 }
 
+// Claim: where the others have too little room for what a killed member held, they wait for another life of
+// its node. It holds nothing of what the life before it held, and takes it over at the step of the others.
+TEST(CheckEngine, NewLifeOfANodeTakesOverWhereOthersAre) {
+  CheckFleet fleet(
+      kSmall, 3, 1, Driver::kPrompt,
+      {.memory_bytes = 64 * (kSmall.things + 2) / 3, .identity = simulation::Identity::kCertified});
+  fleet->run_for(5);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(fleet.steps().has_value());
+    const StepNumber before = fleet.steps()->second;
+    EXPECT_GT(before.value, 0U);
+    // A node that begins anew is another machine in the simulation.
+    const std::string before_it = i == 0 ? "m2" : "m" + std::to_string(3 + i);
+    fleet->kill_for(before_it, from_seconds(5));
+    fleet->run_for(4);
+    EXPECT_EQ(fleet->leader()->phase(), cluster::CoordinatorPhase::kShort);
+    fleet->run_for(15);
+    ASSERT_EQ(fleet.failure(), std::nullopt) << *fleet.failure();
+    ASSERT_TRUE(fleet.steps().has_value());
+    EXPECT_GT(fleet.steps()->first.value, before.value + 10);
+    EXPECT_GT(fleet.engine("m" + std::to_string(4 + i)).things_held(), 0U);
+  }
+}
+
 // Claim: sums larger than a chunk, cut unevenly and exchanged in two rounds on the bulk lane, are right, too.
 TEST(CheckEngine, LargeSumsAreRight) {
   CheckFleet fleet({.things = 5, .elements = 1'000'003, .steps = 5}, 5, 1);

@@ -9,24 +9,28 @@
 namespace gossamer::check {
 
 CheckFleet::CheckFleet(const CheckConfig& config, std::size_t first_members, std::uint64_t seed,
-                       Driver driver)
+                       Driver driver, const CheckNodes& nodes)
     : driver_(driver),
+      nodes_(nodes),
       workload_(config),
       fleet_({.workload = workload_,
               .configuration = check_config_bytes(config),
               .tracks = workload_.tracks(),
               .first_members = first_members,
-              .seed = seed}) {
+              .seed = seed,
+              .identity = nodes.identity,
+              .new_member = [this] { return member({}); }}) {
   for (std::size_t i = 0; i < first_members; ++i) join();
 }
 
-std::string CheckFleet::join(const CheckEngine::Options& options) {
-  return fleet_.join({.driver = driver_,
-                      .make_engine =
-                          [options](cluster::MemberProcess& process) {
-                            return std::make_unique<CheckEngine>(process, options);
-                          },
-                      .watch = [this](simulation::SimMember& process) { watch(process); }});
+simulation::SimMember::Options CheckFleet::member(const CheckEngine::Options& options) {
+  return {.driver = driver_,
+          .memory_bytes = nodes_.memory_bytes,
+          .make_engine =
+              [options](cluster::MemberProcess& process) {
+                return std::make_unique<CheckEngine>(process, options);
+              },
+          .watch = [this](simulation::SimMember& process) { watch(process); }};
 }
 
 void CheckFleet::watch(simulation::SimMember& process) {

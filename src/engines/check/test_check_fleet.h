@@ -4,6 +4,7 @@
 // thread.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,13 +19,18 @@ namespace gossamer::check {
 
 using simulation::Driver;
 
+struct CheckNodes {
+  std::uint64_t memory_bytes = 1 << 20;  // of each
+  simulation::Identity identity = simulation::Identity::kNumbered;
+};
+
 class CheckFleet final {
  public:
   CheckFleet(const CheckConfig& config, std::size_t first_members, std::uint64_t seed,
-             Driver driver = Driver::kPrompt);
+             Driver driver = Driver::kPrompt, const CheckNodes& nodes = {});
 
   // Starts a member and returns its machine: m1, m2, ...
-  std::string join(const CheckEngine::Options& options = {});
+  std::string join(const CheckEngine::Options& options = {}) { return fleet_.join(member(options)); }
   [[nodiscard]] simulation::Fleet* operator->() { return &fleet_; }
 
   [[nodiscard]] const CheckEngine& engine(const std::string& machine) {
@@ -41,6 +47,7 @@ class CheckFleet final {
   [[nodiscard]] static const CheckEngine& engine_of(simulation::SimMember& process) {
     return static_cast<const CheckEngine&>(process.engine());
   }
+  [[nodiscard]] simulation::SimMember::Options member(const CheckEngine::Options& options);
   void watch(simulation::SimMember& process);
 
   struct Seen {
@@ -49,6 +56,7 @@ class CheckFleet final {
   };
 
   const Driver driver_;
+  const CheckNodes nodes_;
   CheckWorkload workload_;
   std::map<std::string, Seen> seen_;  // by machine
   std::optional<std::string> broke_;
