@@ -19,6 +19,7 @@ namespace {
 
 // How often it is asked whether the first view still waits for others.
 constexpr Duration kLookEvery{1'000'000'000};
+constexpr std::string_view kNoTaker = "nobody can take its part over";
 
 // Why too few members serve for a placement; "": there are enough.
 std::string too_few(const LedRun& run, const CoordinatorOptions& options) {
@@ -113,7 +114,7 @@ void Changes::introduced(const LedMember& member, Instant now) {
 }
 
 void Changes::ready(LedMember& member, Instant now) {
-  if (member.record.state() != membership::JOINING) return;
+  if (member.record.state() != membership::JOINING || member.wants_to_drain) return;
   member.wants_to_serve = true;
   if (!end_.is_set()) want_change(now);
 }
@@ -121,7 +122,9 @@ void Changes::ready(LedMember& member, Instant now) {
 void Changes::drain(LedMember& member, Instant now) {
   if (member.record.state() == membership::DRAINING) return;
   member.wants_to_drain = true;
-  want_change(now);
+  if (member.record.state() != membership::JOINING) return want_change(now);
+  member.wants_to_serve = false;
+  teller_.release(member, "it did not serve yet");
 }
 
 void Changes::lost_links(LedMember& member, const membership::Beat& said, Instant now) {
@@ -183,9 +186,9 @@ Change Changes::next_difference() {
   for (auto& [node, member] : run_.members) {
     const membership::State before = member.record.state();
     // Nobody begins to serve in a run that is to end: it could die at once, and keep the others from leaving.
-    if (member.wants_to_serve && before == membership::JOINING && !end_.is_set())
-      member.record.set_state(membership::SERVING);
-    if (member.wants_to_drain) member.record.set_state(membership::DRAINING);
+    const bool joins = member.wants_to_serve && !member.wants_to_drain && before == membership::JOINING;
+    if (joins && !end_.is_set()) member.record.set_state(membership::SERVING);
+    if (member.wants_to_drain && before != membership::JOINING) member.record.set_state(membership::DRAINING);
     if (member.record.state() == before) continue;
     if (options_.guarded(Defect::kForgottenMember)) outbox_.put(put_member(member.record));
     *change.add_members() = member.record;
@@ -261,7 +264,8 @@ bool Changes::can_lose(const std::set<NodeId>& silent, Instant now) {
   advance(Event::kSilent, {.now = now});
   const Reports others = reports_of(reports_, [&](NodeId node) { return !silent.contains(node); });
   if (without_report(run_.view, others) != silent) return false;
-  if (have_all(at_rest(others), now)) return true;
+  const Reports heard = reports_of(others, [&](NodeId node) { return run_.hears(node, now); });
+  if (have_all(at_rest(heard), now)) return true;
   advance(Event::kMissed, {.now = now, .text = words_of_wait(silent)});
   return false;
 }
@@ -288,7 +292,7 @@ void Changes::release_the_leaving(const Cause& cause) {
     return release_clock_.end();
   if (!release_clock_.may_go(any_is(run_, membership::JOINING), cause.now)) return;
   for (const auto& [node, member] : run_.members) {
-    if (member.record.state() == membership::DRAINING) teller_.release(member);
+    if (member.record.state() == membership::DRAINING) teller_.release(member, kNoTaker);
   }
 }
 

@@ -377,6 +377,23 @@ TEST_F(ChangesTest, TheLastLeave) {
   EXPECT_EQ(said, (std::vector{ToMember::kChange, ToMember::kInstall, ToMember::kReleased}));
 }
 
+// Claim: a member that drains before it serves is let go. No member rests for it, and it serves no more.
+TEST_F(ChangesTest, WhoDrainsBeforeItServesLeaves) {
+  serve(2);
+  const Epoch before = around_.run.view.epoch();
+  LedMember& joins = come(12);
+  changes_.drain(joins, {});
+  changes_.ready(joins, {});
+  around_.store();
+  EXPECT_EQ(around_.run.view.epoch(), before);
+  EXPECT_EQ(changes_.phase(), Phase::kSettled);
+  EXPECT_EQ(around_.said(ToMember::kReleased), 1);
+  changes_.want_change({});
+  rest_all({});
+  EXPECT_EQ(around_.run.view.members().size(), 2U);
+  EXPECT_EQ(joins.record.state(), membership::JOINING);
+}
+
 // Claim: members that all drain work on while another one joins. If it is lost, they are released; if it
 // serves, it gets what they hold.
 TEST_F(ChangesTest, TheLastWaitForWhoJoins) {

@@ -102,7 +102,7 @@ inline constexpr std::array<ProbeName<ControlProbe>, static_cast<std::size_t>(Co
         {ControlProbe::kSeveralDifferences, "coordinator.several-differences",
          "a member was several epochs behind"},
         {ControlProbe::kInstallAgain, "coordinator.install-again", "a member came without the last Install"},
-        {ControlProbe::kFormerPlacement, "coordinator.former-placement", "a former life had things"},
+        {ControlProbe::kFormerPlacement, "coordinator.former-placement", "a placement was not for a life"},
         {ControlProbe::kLateFrozen, "coordinator.late-frozen", "a member came to rest for an older epoch"},
         {ControlProbe::kRebalanced, "coordinator.rebalanced", "measured speeds were worth another placement"},
         {ControlProbe::kRaised, "coordinator.raised", "members were ahead of what was known to be committed"},

@@ -294,6 +294,7 @@ Fencing due_at_rest(const AtRest& rest, Instant now) {
   if (!odd.empty()) return {.nodes = {odd.begin(), odd.end()}, .why = kContradicts};
   Fencing due{.nodes = {}, .why = Departures::kWhy};
   std::map<NodeId, membership::Frozen> others = rest.reports;
+  std::erase_if(others, [&](const auto& one) { return !rest.run.hears(one.first, now); });
   const auto go = [&](NodeId node) {
     others.erase(node);
     due.nodes.push_back(node);

@@ -50,6 +50,27 @@ TEST(RunPlacement, CapsSpeeds) {
   }
 }
 
+// Claim: a member that has to go stays while another that has what it holds is silent: that one may have died
+// since it reported.
+TEST(RunPlacement, ReportsOfTheSilentLetNobodyGo) {
+  TestLeadership around;
+  std::map<NodeId, membership::Frozen> reports;
+  for (const std::uint64_t node : {10, 11, 12}) {
+    around.add(node, membership::SERVING);
+    around.hear(NodeId(node), {});
+    reports[NodeId(node)];
+  }
+  around.workload.needed = NodeId(12);
+  around.workload.is_a_loss = true;
+  around.run.departures.add(NodeId(10), {});
+  const AtRest rest{around.workload, around.run, reports, std::nullopt};
+  EXPECT_EQ(due_at_rest(rest, {}).nodes, std::vector<NodeId>{NodeId(10)});
+  around.run.members.at(NodeId(12)).detector->closed(at(0.1));
+  EXPECT_TRUE(due_at_rest(rest, at(0.1)).nodes.empty());
+  around.hear(NodeId(12), at(0.2));
+  EXPECT_EQ(due_at_rest(rest, at(0.2)).nodes, std::vector<NodeId>{NodeId(10)});
+}
+
 // Claim: a copy that a report names is a copy of that thing. Things that are none are left out.
 TEST(RunPlacement, CopiesOfReports) {
   TestLeadership around;

@@ -22,6 +22,7 @@ class ChangesTest : public ::testing::Test {
   // A node that has begun and come.
   LedMember& come(std::uint64_t node) {
     LedMember& member = around_.add(node, membership::JOINING);
+    around_.hear(NodeId(node), {});
     changes_.here(member, {}, {});
     return member;
   }

@@ -72,6 +72,13 @@ class TestLeadership final : public Witness {
     CHECK(run.view.apply(change).ok());
     return member;
   }
+  // The member has said Here, and is heard at that moment.
+  void hear(NodeId node, Instant now) {
+    LedMember& member = run.members.at(node);
+    member.here = true;
+    if (!member.detector) member.detector.emplace(now);
+    member.detector->heard(now);
+  }
   // Carries out all commits. Returns the keys of their changes.
   std::vector<std::string> store(Instant now = {}) {
     std::vector<std::string> keys;

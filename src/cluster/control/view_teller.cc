@@ -40,8 +40,8 @@ void ViewTeller::tell_view(LedMember& member, Epoch has, Rest rest) {
     // A member with epoch 0 gets the view of epoch 0, too. It must learn that there is nobody to reach yet.
     if (has.value != 0) reach(ControlProbe::kWholeView);
     Change& whole = changes.emplace_back(run_.view.whole());
-    const bool for_it = rest == Rest::kYes || placement_is_for(member);
-    if (run_.installed.epoch() != 0 && for_it) *whole.mutable_installed() = install_message(run_);
+    if (run_.installed.epoch() != 0 && (rest == Rest::kYes || placement_is_for(member)))
+      *whole.mutable_installed() = install_message(run_);
   }
   for (Change& change : changes) {
     // Members come to rest only for the last change.
@@ -54,14 +54,13 @@ void ViewTeller::tell_view(LedMember& member, Epoch has, Rest rest) {
 }
 
 bool ViewTeller::placement_is_for(const LedMember& member) const {
-  const NodeId node(member.record.node());
-  const bool given =
-      std::ranges::any_of(run_.holdings, [node](const auto& one) { return one.second == node; });
-  if (!given || options_.view_change == ViewChange::kAnnounced) return true;
-  const bool served =
-      run_.view.find(peer_of(member.record)) != nullptr && run_.installed.epoch() == run_.view.epoch().value;
-  if (!served) reach(ControlProbe::kFormerPlacement);
-  return served;
+  if (options_.view_change == ViewChange::kAnnounced) return true;
+  const auto in_view = run_.view.members().find(NodeId(member.record.node()));
+  const bool of_former_life =
+      in_view != run_.view.members().end() && peer_of(in_view->second) != peer_of(member.record);
+  const bool is_for = !of_former_life && run_.installed.epoch() == run_.view.epoch().value;
+  if (!is_for) reach(ControlProbe::kFormerPlacement);
+  return is_for;
 }
 
 void ViewTeller::tell_placement(const LedMember& member) {
@@ -83,10 +82,10 @@ void ViewTeller::tell_stop(const LedMember& member, const membership::StopAsked&
   outbox_.tell(member, std::move(message));
 }
 
-void ViewTeller::release(const LedMember& member) {
+void ViewTeller::release(const LedMember& member, std::string_view why) {
   reach(ControlProbe::kReleased);
   ToMember message;
-  message.mutable_released()->set_reason("nobody can take its part over");
+  message.mutable_released()->set_reason(std::string(why));
   outbox_.tell(member, std::move(message));
 }
 

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -48,11 +49,11 @@ class ViewTeller {
   void tell_placement_again(const LedMember& member, const membership::Here& here);
   void tell_stop(const LedMember& member, const membership::StopAsked& asked);
   // The member need not wait for another to take over what it holds.
-  void release(const LedMember& member);
+  void release(const LedMember& member, std::string_view why);
 
  private:
   // A placement names nodes, and a node may have begun a new life since. In a run whose members freeze, that
-  // life holds nothing of what the one before held.
+  // life has nothing of what the one before had. It is told once it is in the view that is placed.
   [[nodiscard]] bool placement_is_for(const LedMember& member) const;
   void reach(ControlProbe probe) const { reached(options_.probes, probe); }
 

@@ -160,5 +160,15 @@ TEST_F(DeparturesTest, TheOtherGoesInItsPlaceOnce) {
   EXPECT_EQ(quarrels(), kPartner) << "another life";
 }
 
+// Claim: views that were spoilt with a life of the other one do not count against its next life.
+TEST_F(DeparturesTest, NewLifeOfThePartnerBeginsAnew) {
+  departures_.add(kGoing, kPartner);
+  spoil(kGoing, kPartner, Departures::kMostSpoilt - 1);
+  EXPECT_TRUE(departures_.gone(kPartner).empty());
+  spoil(kGoing, kPartner, 1);
+  EXPECT_FALSE(departures_.in_its_place(kGoing));
+  EXPECT_TRUE(departures_.is_over(kGoing)) << "it has spoilt three views itself";
+}
+
 }  // namespace
 }  // namespace gossamer::cluster

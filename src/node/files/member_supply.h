@@ -100,6 +100,7 @@ class MemberSupply {
   const Instant began_;
   Instant next_say_;
   bool brings_ = false;  // files of an earlier process
+  std::optional<Instant> brings_since_;
   bool over_ = false;
   std::optional<Error> failure_;
   std::vector<std::string> remarks_;

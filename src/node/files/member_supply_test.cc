@@ -274,6 +274,25 @@ TEST_F(MemberSupplyTest, BringsForTenMinutes) {
   EXPECT_TRUE(FileDelivery::under_way(*disk, "/own/deliver"));
 }
 
+// Claim: the ten minutes begin once there is something to bring, however long the data took.
+TEST_F(MemberSupplyTest, BringsForTenMinutesAfterItsData) {
+  const auto disk = std::make_shared<host::SimDisk>();
+  ASSERT_TRUE(disk->make_directories("/own/deliver").ok());
+  ASSERT_TRUE(host::replace_file(*disk, "/own/deliver/part-7-30", "saved").ok());
+  rules_.verdicts["part-7-30"] = DeliveryRules::Early{};
+  SuppliedMember& member = join(7, disk);
+  member.donors.clear();
+  run_for(1);
+  timeline_.run_until(Instant{} + from_seconds(700));
+  member.donors = {coordinator_.node.id};
+  run_for(20);
+  EXPECT_THAT(member.remarks, ::testing::Contains(HasSubstr("data: all here")));
+  EXPECT_FALSE(member.supply->here());
+  timeline_.run_until(Instant{} + from_seconds(1400));
+  run_for(0.1);
+  expect_all(member);
+}
+
 // A file that is larger than it was said to be is not taken, and the files will never be here.
 TEST_F(MemberSupplyTest, FailsOnAFileThatIsTooLarge) {
   told_.files[0].bytes -= 1;

@@ -103,17 +103,17 @@ void FleetEngine::computed(FleetTask done, FleetWorkbench& at, Instant now) {
 void FleetEngine::given_in_vain(Instant now) {
   const Error error = std::exchange(life_->bench->taken, {}).error();
   const auto giver = std::exchange(life_->bench->giver, std::nullopt);
-  if (!giver || *giver == life_->rank) return fail(error, now);
+  if (!giver || life_->exchanges.member(*giver) == member().self()) return fail(error, now);
   blame(*giver, error, now);
   if (lives() && life_->must_report && in_hand_.idle()) report(now);
   if (lives() && life_->saves_alone) save_alone();
 }
 
-// A member that is not in the view any more needs no blame.
+// Ranks are those of the exchange in which it was given. In a newer view that node may have another life,
+// which gave nothing.
 void FleetEngine::blame(std::size_t rank, const Error& error, Instant now) {
   reach(FleetProbe::kGivenInVain);
-  const auto view = exchange_view(member().view(), *life_->layout, life_->installed);
-  if (view) member().blame(view->members[rank], error, now);
+  if (const auto peer = life_->exchanges.member(rank)) member().blame(*peer, error, now);
   if (life_ != nullptr) advance(FleetEvent::kLost, now);
 }
 

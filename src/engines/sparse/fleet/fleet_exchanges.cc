@@ -89,8 +89,13 @@ FleetExchanges::Events FleetExchanges::install(const cluster::ExchangeView& view
   Events events;
   steps_.install(view, {}, events);
   recovery_.install(view, {}, events);
+  members_ = view.members;
   lane_ = lane;
   return events;
+}
+
+std::optional<net::PeerId> FleetExchanges::member(std::size_t rank) const {
+  return rank < members_.size() ? std::optional(members_[rank]) : std::nullopt;
 }
 
 FleetExchanges::Events FleetExchanges::begin(const ExchangeName& name, const cluster::Operation& operation,

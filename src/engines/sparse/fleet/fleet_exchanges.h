@@ -92,6 +92,8 @@ class FleetExchanges {
   // What is missing to end the exchange under way. A snapshot goes beside steps, until a step waits for it.
   [[nodiscard]] std::optional<cluster::Awaited> awaits() const;
   [[nodiscard]] ExchangeName name_of(cluster::OperationId number) const { return unpack(number, rounds_); }
+  // The member of that rank in the last layout that was taken over; nothing: there is none.
+  [[nodiscard]] std::optional<net::PeerId> member(std::size_t rank) const;
   // Sends a message of an exchange.
   void send(cluster::Send message, Instant now);
 
@@ -101,6 +103,7 @@ class FleetExchanges {
   const net::PeerId self_;
   cluster::Collectives steps_;
   cluster::Collectives recovery_;
+  std::vector<net::PeerId> members_;  // by rank
   std::uint64_t rounds_ = 1;
   host::Lane lane_ = host::Lane::kControl;
 };
