@@ -59,6 +59,7 @@ void OwnerBook::look(const std::optional<LeadBooks>& books) {
   books_.emplace(*books);
   if (books_->marks) committed_ = books_->marks->committed();
   for (const NodeId node : books_->heard) unheard_.erase(node);
+  begins_anew_ = begins_anew_ || (books_->installed == Epoch() && !book_.installs().empty());
   // Nobody works by a view that ends the run, as a part of it was lost.
   const bool last = books_->failed && !book_.installs().empty();
   if (books_->installed != Epoch() && books_->installed != noted_ && !last) note_install();
@@ -80,6 +81,10 @@ void OwnerBook::note_install() {
   install.set_decision(books_->decision);
   for (auto& [node, owner] : owners) *install.add_owners() = std::move(owner);
   auto& installs = *book_.mutable_installs();
+  if (std::exchange(begins_anew_, false)) {
+    installs.Clear();
+    book_.set_forgot(true);
+  }
   if (!installs.empty() && installs.rbegin()->SerializeAsString() == install.SerializeAsString()) return;
   unheard_.clear();
   book_.set_settled(false);

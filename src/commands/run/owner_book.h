@@ -99,6 +99,9 @@ class OwnerBook final : public node::DeliveryRules {
   std::function<StepNumber()> newest_ = [] { return StepNumber(); };
   node::Aside aside_;
   Epoch noted_;
+  // This fleet has no view yet, and the book has those of the one before. Once it has one, a file of that
+  // fleet would be mixed with its own of the same step.
+  bool begins_anew_ = false;
   std::optional<StepNumber> committed_;
   std::set<NodeId> unheard_;
   wire::OwnerBook book_;

@@ -180,6 +180,12 @@ TEST_F(OwnerBookTest, OwnersReturn) {
   look();
   EXPECT_EQ(judged(3, "c-3-70"), "c-3-70");
   EXPECT_EQ(judged(4, "c-4-70"), "it owns no part of the run");
+  install({2});
+  EXPECT_EQ(judged(3, "c-3-70"), "unneeded") << "the new fleet has a step 70 of its own";
+  EXPECT_EQ(judged(2, "c-2-0"), "c-2-0");
+  book_ = std::make_unique<OwnerBook>(disk_, run_, kBook);
+  look();
+  EXPECT_EQ(judged(3, "c-3-70"), "unneeded");
   book_ = std::make_unique<OwnerBook>(disk_, run_, "/run/nodes/none");
   look();
   EXPECT_EQ(judged(3, "c-3-70"), "it owns no part of the run");
