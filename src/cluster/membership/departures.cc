@@ -29,9 +29,7 @@ std::set<NodeId> Departures::gone(NodeId node) {
   std::erase_if(members_, [&](const auto& one) { return stay.contains(one.first); });
   favoured_.insert(stay.begin(), stay.end());
   for (auto& [other, member] : members_) {
-    if (member.quarrels_with != node) continue;
-    member.quarrels_with.reset();
-    member.spoilt_with.clear();
+    if (member.quarrels_with == node) member.quarrels_with.reset();
   }
   if (members_.empty()) {
     look_.reset();
