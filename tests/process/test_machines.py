@@ -283,8 +283,8 @@ class Machines(test_training.WithData):
         self.assertTrue(self.has_checkpoint())
 
     # All machines and the coordinator are killed. The steps since the last checkpoint are nowhere. Led on with the same
-    # machines, the run finds that out and begins anew from there, in the same processes. It may do that twice: machines
-    # bring a newer checkpoint if the coordinator was killed before they had delivered it.
+    # machines, the run finds that out and begins anew from there, in the same processes. It does so once more for each
+    # newer checkpoint that machines bring one after another: those that the coordinator had not got when it was killed.
     def test_all_are_killed(self):
         steps = 1500
         want, want_weights = self.train_alone(steps)
@@ -301,7 +301,7 @@ class Machines(test_training.WithData):
             self.join(name)
         self.expect_model(leader, want, want_weights)
         begun = [event["step"] for event in self.events() if event["event"] == "waits_for_members"]
-        self.assertIn(len(begun), (1, 2))
+        self.assertTrue(begun)
         self.assertEqual(begun, sorted(set(begun)), "each fleet begins with a newer checkpoint")
         for name in ("one", "two"):
             self.assertEqual(self.members[name].finish().status, 0, name)
