@@ -20,6 +20,7 @@ void Accompanied::connect() {
   if (leads == lead_) return;
   lead_ = leads;
   placed_ = Epoch();
+  stopped_ = false;  // the lead before may not have written that the run ends
   companion_->connect(process_.links());
   companion_->read_books(process_.coordinator());
 }

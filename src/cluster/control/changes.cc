@@ -259,7 +259,11 @@ bool Changes::may_lose() const {
          phase_ != Phase::kStopping && options_.guarded(Defect::kLossUnasked);
 }
 
+// Members that were told of the end may still save. One whose connection has closed is a process that has
+// ended. Another may be cut off.
 bool Changes::can_lose(const std::set<NodeId>& silent, Instant now) {
+  const auto has_ended = [this](NodeId node) { return run_.members.at(node).hung_up; };
+  if (phase_ == Phase::kStopping) return std::ranges::all_of(silent, has_ended);
   if (!may_lose()) return true;
   advance(Event::kSilent, {.now = now});
   const Reports others = reports_of(reports_, [&](NodeId node) { return !silent.contains(node); });
@@ -340,9 +344,18 @@ AtRest Changes::at_rest(const std::map<NodeId, membership::Frozen>& reports) {
   return {workload_, run_, reports, marks ? std::optional(marks->committed()) : std::nullopt};
 }
 
+// Nobody goes on with a part that is lost: members would begin it anew, and save that as if it were learnt.
+// At rest each saves what it holds, which may be whole with files of the dead.
+void Changes::end_for_loss(const Decision& decision, Instant now) {
+  workload_.installed(decision);
+  end_.fail(*decision.failure);
+  stop(decision.failure->message(), now);
+}
+
 void Changes::install(const Cause& cause) {
   const HoldingMap after = holdings_of(*cause.placed);
   const Decision decision = cluster::decide(at_rest(reports_), after);
+  if (decision.lost) return end_for_loss(decision, cause.now);
   for (host::Change& change : put_holdings(run_.holdings, after)) outbox_.put(std::move(change));
   run_.holdings = after;
   books_.placed(decision.committed);

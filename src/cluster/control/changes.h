@@ -179,6 +179,7 @@ class Changes {
   void fall_short(const Cause& cause);
   void go_on(const Cause&) { reach(ControlProbe::kAnnouncedAlone); }  // they need nothing but the view
   void install(const Cause& cause);
+  void end_for_loss(const Decision& decision, Instant now);
   void release_the_leaving(const Cause& cause);
   void rebalance(const Cause& cause);
   void install_again(const Cause& cause);

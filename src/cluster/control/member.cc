@@ -18,6 +18,9 @@ using membership::ToMember;
 
 namespace {
 
+// Longer than any pause between two ticks.
+constexpr Duration kStoodStill{5'000'000'000};
+
 Error no_coordinator(net::PeerId peer) {
   return {.kind = ErrorKind::kBadData,
           .where = fmt::format("node-{}", peer.node.value),
@@ -427,6 +430,9 @@ void Member::tick(Instant now) {
     return end(std::nullopt);
   }
   if (leaving_ && !leaving_->deadline && may_leave(now)) say_leave(now);
+  // A machine that was suspended comes back to a run that may still be there.
+  if (const Duration stood_still = now - next_beat_; stood_still > kStoodStill)
+    coordinator_.excuse(stood_still);
   if (const Duration silence = coordinator_.silence(now); silence >= options_.patience) {
     return end(Error{.what = "no coordinator was found",
                      .got = fmt::format("silence for {:.0f} s", silence.seconds()),

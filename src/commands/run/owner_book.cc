@@ -85,7 +85,10 @@ void OwnerBook::note_install() {
     installs.Clear();
     book_.set_forgot(true);
   }
-  if (!installs.empty() && installs.rbegin()->SerializeAsString() == install.SerializeAsString()) return;
+  // A lead that takes over in a change has a newer view. Who owns what is that of the same placement.
+  const bool same = !installs.empty() && installs.rbegin()->epoch() == install.epoch() &&
+                    installs.rbegin()->decision() == install.decision();
+  if (same) return;
   unheard_.clear();
   book_.set_settled(false);
   *installs.Add() = std::move(install);

@@ -12,6 +12,8 @@ std::string ReturnWatch::waits(const Facts& facts, Instant now) {
     if (!came_.contains(node)) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", node.value);
   }
   if (missing.empty()) return {};
+  if (asked_ && now - *asked_ > kNobodyHere) since_.reset();
+  asked_ = now;
   if (!since_) since_ = now;
   if (now - *since_ >= kPatience) return {};
   if (!facts.unfinished) {

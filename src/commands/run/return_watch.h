@@ -24,6 +24,9 @@ namespace gossamer::commands {
 class ReturnWatch {
  public:
   static constexpr Duration kPatience{600'000'000'000};
+  // The coordinator asks each second while a fleet could begin. After such a pause nobody was left to wait,
+  // and the patience begins anew.
+  static constexpr Duration kNobodyHere{60'000'000'000};
 
   // What is known when the lead asks.
   struct Facts {
@@ -39,6 +42,7 @@ class ReturnWatch {
  private:
   std::set<NodeId> came_;
   std::optional<Instant> since_;
+  std::optional<Instant> asked_;
 };
 
 }  // namespace gossamer::commands

@@ -33,9 +33,20 @@ TEST(ReturnWatch, WaitsForTheOwners) {
 // The time begins when the fleet could begin, and not when the lead does.
 TEST(ReturnWatch, WaitsTenMinutes) {
   ReturnWatch watch;
-  EXPECT_NE(watch.waits(back({NodeId(2)}), minutes(500)), "");
-  EXPECT_NE(watch.waits(back({NodeId(2)}), minutes(509)), "");
+  for (std::int64_t minute = 500; minute < 510; ++minute)
+    EXPECT_NE(watch.waits(back({NodeId(2)}), minutes(minute)), "") << minute;
   EXPECT_EQ(watch.waits(back({NodeId(2)}), minutes(510)), "");
+}
+
+// Nobody waits while no member is there. The ten minutes begin anew with the next one: it may be alone for a
+// moment only.
+TEST(ReturnWatch, BeginsAnewAfterNobodyWasThere) {
+  ReturnWatch watch;
+  for (std::int64_t minute = 1; minute < 4; ++minute)
+    EXPECT_NE(watch.waits(back({NodeId(2)}), minutes(minute)), "") << minute;
+  for (std::int64_t minute = 600; minute < 610; ++minute)
+    EXPECT_NE(watch.waits(back({NodeId(2)}), minutes(minute)), "") << minute;
+  EXPECT_EQ(watch.waits(back({NodeId(2)}), minutes(610)), "");
 }
 
 // A machine that owned nothing comes first: the fleet waits for the owners that no lead has heard since they

@@ -211,7 +211,7 @@ Result<DoneSteps> RunLead::lead_fleets(node::CoordinatorOptions options, StepNum
     options.resume = true;
     options.anew = start;
     options.listen.reset();  // where it listens already
-    options.first_members = 1;
+    options.first_members = options.file.first = 1;
   }
 }
 

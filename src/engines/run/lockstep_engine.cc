@@ -301,7 +301,7 @@ void LockstepEngine::go_on_halting(Instant now) {
     return;
   }
   if (life_->alone || life_->others_halted || std::exchange(life_->waits, true)) return leave(now);
-  life_->look_again = now + kOthersTime;
+  life_->look_again = now + kOthersTime + Duration{2 * life_->took.ns};
   tell_halted(now);
 }
 

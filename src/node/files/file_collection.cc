@@ -66,7 +66,7 @@ void FileCollection::offered(net::PeerId from, const wire::Delivery& body, net::
     return;
   }
   Node& node = nodes_[from.node];
-  Offer offer{.name = body.name(), .id = *id, .from = from, .at = now};
+  Offer offer{.name = body.name(), .id = *id, .from = from};
   for (const Known& one : node.known) {
     if (one.name != offer.name || one.id != offer.id) continue;
     return answer(one.good ? wire::Delivery::TAKEN : wire::Delivery::REFUSED, offer, links, now);
@@ -74,7 +74,7 @@ void FileCollection::offered(net::PeerId from, const wire::Delivery& body, net::
   const auto same = std::ranges::find(node.offers, offer.name, &Offer::name);
   if (same != node.offers.end() && (same->id == offer.id || same->here)) {
     same->from = from;
-    same->at = now;
+    same->unrepeated = {};
     if (!same->as.empty() && same->id == offer.id) exchange_.donors(*id, {from});
   } else if (same != node.offers.end()) {  // a newer file of that name
     forget(*same);
@@ -92,8 +92,9 @@ void FileCollection::judge_all(net::Links& links, Instant now) {
   for (auto& [number, node] : nodes_) {
     const net::LinkStatistics link = links.statistics(number);
     if (!link.up || !link.last_heard || now - *link.last_heard > kHeardWithin) continue;
-    std::erase_if(node.offers, [&](const Offer& offer) {
-      const bool old = !offer.here && now - offer.at > kOfferTime;
+    std::erase_if(node.offers, [&](Offer& offer) {
+      offer.unrepeated = offer.unrepeated + since;
+      const bool old = !offer.here && offer.unrepeated > kOfferTime;
       if (old) forget(offer);
       return old;
     });

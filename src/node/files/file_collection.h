@@ -76,10 +76,10 @@ class FileCollection {
     std::string name;  // the member's own
     Sha256 id{};
     net::PeerId from;
-    Instant at = {};      // when it was made last
-    std::string as = {};  // the file's name here, once it was asked for
-    bool here = false;    // whole, and being checked and put under its name
-    Duration early = {};  // how long it was offered though its sender's own words do not show it
+    Duration unrepeated = {};  // how long its sender was heard since it was made last
+    std::string as = {};       // the file's name here, once it was asked for
+    bool here = false;         // whole, and being checked and put under its name
+    Duration early = {};       // how long it was offered though its sender's own words do not show it
   };
   struct Known {
     std::string name;

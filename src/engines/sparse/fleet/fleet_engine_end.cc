@@ -137,7 +137,7 @@ void FleetEngine::tick(Instant now) {
 void FleetEngine::halt(Instant now) {
   if (!saved_lasts(*life_, now) || std::exchange(life_->halted, true)) return;
   if (life_->others_halted) return leave(FleetEvent::kAllHalted, why_it_ends(), now);
-  life_->look_again = now + kOthersTime;
+  life_->look_again = now + halt_time(*life_);  // as long as others may need for the step
   tell_halted(now);
 }
 
