@@ -92,13 +92,21 @@ class NodesEnd(WithNodes):
         self.assertIn(f"step-{int(said[1]):012}", " ".join(os.listdir(f"{out}/checkpoints")))
         self.assertFalse(os.path.exists(f"{out}/model"))
 
+    @staticmethod
+    def checkpoints(out):
+        names = os.listdir(f"{out}/checkpoints") if os.path.isdir(f"{out}/checkpoints") else []
+        return {int(found[1]) for found in (re.match(r"step-(\d+)", name) for name in names) if found}
+
     # A killed node takes a part along if there are no copies. The error names the key.
     def test_no_copies(self):
         out = self.path("four")
-        running = self.begin(out, 4, LONG, "cluster.copies=0")
+        running = self.begin(out, 4, LONG, "cluster.copies=0", "checkpoint.every_steps=50")
+        self.wait_for("a checkpoint", lambda: self.checkpoints(out))
         self.lose(out, "3")
         done = running.finish()
         self.assertEqual(done.status, 1, done.err)
+        # Nobody saves a network whose lost part is as at the start: `--resume` would go on with it.
+        self.assertEqual([step for step in self.checkpoints(out) if step % 50 != 0], [])
         self.assertIn("a part of what the run has learnt is lost", done.err)
         self.assertIn("cluster.copies=1", done.err)
 
