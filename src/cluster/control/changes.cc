@@ -355,7 +355,7 @@ void Changes::end_for_loss(const Decision& decision, Instant now) {
 void Changes::install(const Cause& cause) {
   const HoldingMap after = holdings_of(*cause.placed);
   const Decision decision = cluster::decide(at_rest(reports_), after);
-  if (decision.lost) return end_for_loss(decision, cause.now);
+  if (decision.lost && decision.failure) return end_for_loss(decision, cause.now);
   for (host::Change& change : put_holdings(run_.holdings, after)) outbox_.put(std::move(change));
   run_.holdings = after;
   books_.placed(decision.committed);
