@@ -217,15 +217,38 @@ TEST_F(ChangesAtTheEnd, TrialsAreNotCarriedOut) {
   EXPECT_EQ(around_.workload.carried_out.size(), before) << "each saves what it has";
 }
 
-// Claim: a loss in a run that goes on is carried out before members are told: it ends the run.
+// Claim: a loss in a run that goes on ends the run. Nobody is told of the decision: members would begin the
+// part anew, and save that as if it were learnt. What each holds stays as it was.
 TEST_F(ChangesAtTheEnd, ALossIsCarriedOut) {
-  one_of_two_rests();
+  serve(2);
+  const std::uint64_t installed = around_.run.installed.epoch();
+  const HoldingMap held = around_.run.holdings;
+  const std::ptrdiff_t installs = around_.said(ToMember::kInstall);
   around_.workload.needed = NodeId(11);
   around_.workload.is_a_loss = true;
   fence(11, Changes::Fenced::kInView);
+  rest_all({});
   ASSERT_FALSE(around_.workload.carried_out.empty());
   EXPECT_TRUE(around_.workload.carried_out.back().failure.has_value());
-  EXPECT_TRUE(changes_.failure().has_value());
+  ASSERT_TRUE(changes_.failure().has_value());
+  EXPECT_EQ(changes_.failure()->what, "it is lost");
+  EXPECT_EQ(changes_.phase(), Phase::kStopping);
+  EXPECT_EQ(around_.said(ToMember::kInstall), installs);
+  EXPECT_EQ(around_.said(ToMember::kStop), 1);
+  EXPECT_EQ(around_.run.installed.epoch(), installed);
+  EXPECT_EQ(around_.run.holdings, held);
+}
+
+// Claim: a member that was told of the end may still save. Its silence costs its life only if its connection
+// has closed, as that of a process that has ended.
+TEST_F(ChangesAtTheEnd, ASilentMemberMaySave) {
+  serve(3);
+  changes_.stop("enough", {});
+  around_.store();
+  EXPECT_FALSE(changes_.can_lose({NodeId(11)}, at(3)));
+  around_.run.members.at(NodeId(11)).hung_up = true;
+  EXPECT_TRUE(changes_.can_lose({NodeId(11)}, at(3)));
+  EXPECT_FALSE(changes_.can_lose({NodeId(11), NodeId(12)}, at(3)));
 }
 
 // Claim: the view of a run that ends changes no more, and every member is asked to leave.

@@ -8,6 +8,7 @@
 
 #include <gossamer/membership.pb.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -76,8 +77,8 @@ class FollowedCoordinator {
   // The coordinator said something in this life of the link.
   [[nodiscard]] bool was_heard() const { return heard_; }
   [[nodiscard]] Duration silence(Instant now) const { return now - last_heard_; }
-  // This process stood still for so long. That was not the coordinator's silence.
-  void excuse(Duration stood_still) { last_heard_ = last_heard_ + stood_still; }
+  // This process stood still for so long, until now. That was not the coordinator's silence.
+  void excuse(Duration stood_still, Instant now) { last_heard_ = std::min(now, last_heard_ + stood_still); }
 
  private:
   [[nodiscard]] bool guarded(Defect without) const { return options_.defect != without; }

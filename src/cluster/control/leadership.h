@@ -144,6 +144,11 @@ struct LedMember {
     FailureDetector judged = *detector;  // a copy: a verdict may be for good
     return judged.verdict(now) == Verdict::kAlive;
   }
+  // What counts against its patience begins here: the time that this process stood still is not its silence.
+  [[nodiscard]] Instant silent_since() const {
+    const auto resumed = detector ? detector->last_pause() : std::nullopt;
+    return resumed ? std::max(last_sign, *resumed) : last_sign;
+  }
 };
 
 struct LedRun {

@@ -45,7 +45,7 @@ MemberProcess::MemberProcess(Options options, host::Network& network, Instant no
 
 void MemberProcess::ask_begin(Instant now) {
   next_begin_.reset();
-  if (!began_trying_) began_trying_ = now;
+  if (!tried_until_) tried_until_ = now;
   membership::BeginAsk ask;
   ask.set_run(options_.run);
   ask.set_name(options_.name);
@@ -65,8 +65,9 @@ void MemberProcess::ask_begin(Instant now) {
 // Goes on asking unless the run's own coordinator refused. Another process may listen by now at a
 // coordinator's address and say anything.
 void MemberProcess::not_begun(const Error& why, Instant now) {
-  if (why.kind == ErrorKind::kRefused || now - *began_trying_ >= options_.patience)
-    return finish({.error = why});
+  tried_ = tried_ + std::min(now - *tried_until_, kTryAtMost);
+  tried_until_ = now;
+  if (why.kind == ErrorKind::kRefused || tried_ >= options_.patience) return finish({.error = why});
   events_.emplace_back(BeginFailed{why});
   // A random wait, as many nodes may have lost the same coordinator.
   next_begin_ =
@@ -235,7 +236,8 @@ void MemberProcess::finish(const MembershipEnded& last_word) {
   const bool short_life = now_ - life_began_ < kShortLife;
   wait_ = short_life ? Duration{std::min(std::max(2 * wait_.ns, kBeginEvery.ns), kShortLife.ns)} : Duration{};
   next_begin_ = now_ + wait_;
-  began_trying_.reset();
+  tried_ = {};
+  tried_until_.reset();
 }
 
 std::optional<Instant> MemberProcess::next_wakeup() const {

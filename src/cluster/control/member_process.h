@@ -72,6 +72,8 @@ class MemberProcess {
   };
   static constexpr Duration kBeginEvery{500'000'000};
   static constexpr Duration kBeginTime{5'000'000'000};
+  // A question and the pause before it take no longer. In the time beyond this process stood still.
+  static constexpr Duration kTryAtMost{10'000'000'000};
   // For an answer to `Lead`. The first question to an address opens a connection, four round trips.
   static constexpr Duration kLeadTime{6'000'000'000};
   static constexpr Duration kShortLife{60'000'000'000};  // also the longest wait between two lives
@@ -113,7 +115,8 @@ class MemberProcess {
   membership::Listening listening_;
   std::vector<host::Endpoint> coordinators_;
   std::size_t next_coordinator_ = 0;
-  std::optional<Instant> began_trying_;
+  Duration tried_;  // in vain, since the last life
+  std::optional<Instant> tried_until_;
   std::optional<Instant> next_begin_;
   std::optional<host::QuestionId> begin_;
   std::set<host::QuestionId> leads_;

@@ -133,7 +133,7 @@ Doubts::Fleet Watch::fleet(Instant now) const {
                    .serves = !joins,
                    .holds = holders.empty() || holders.contains(node),
                    .heard = member.is_heard(now),
-                   .last_sign = member.last_sign,
+                   .last_sign = member.silent_since(),
                    .silence = silence_of(member)};
   }
   return fleet;

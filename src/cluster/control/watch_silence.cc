@@ -23,8 +23,9 @@ void Watch::count_silences(Instant now) {
   next_count_ = now + kLookAgain;
   bool changed = false;
   for (const auto& [node, member] : run_.members) {
-    if (member.record.state() == membership::JOINING || now - member.last_sign < kLookAgain) continue;
-    if (silent_times_.lasts(Incarnation(member.record.incarnation()), now - member.last_sign)) changed = true;
+    if (member.record.state() == membership::JOINING || now - member.silent_since() < kLookAgain) continue;
+    if (silent_times_.lasts(Incarnation(member.record.incarnation()), now - member.silent_since()))
+      changed = true;
   }
   if (changed || std::exchange(a_silence_ended_, false)) outbox_.put(put_silent(silent_times_.rows()));
 }
@@ -51,7 +52,7 @@ std::optional<Instant> Watch::spares(LedMember& member, const Doubts::Fleet& fle
   const Duration patience = patience_of(member, all);
   if (!fleet.contains(node)) {
     // It began and never came. If nobody elsewhere is heard, that may be our doing.
-    const Instant given_up = member.last_sign + patience;
+    const Instant given_up = member.silent_since() + patience;
     const auto until = alone_since(now) ? std::optional(given_up) : doubts_.others_return_until(now);
     if (!until || given_up <= now) return std::nullopt;
     member.spared = LedMember::Spared::kWithOthers;
@@ -128,7 +129,7 @@ bool Watch::may_be_needed(NodeId node, const Patience& patience, Instant now) co
   const LedMember& member = run_.members.at(node);
   return member.record.state() != membership::JOINING &&
          (is_elsewhere(member) || (member.here && !member.down)) &&
-         member.last_sign + patience_of(member, patience) > now;
+         member.silent_since() + patience_of(member, patience) > now;
 }
 
 void Watch::keep_needed(std::vector<Fencing>& due, const Patience& patience, const CanLose& can_lose,
@@ -145,7 +146,7 @@ void Watch::keep_needed(std::vector<Fencing>& due, const Patience& patience, con
   for (const NodeId node : silent) {
     LedMember& member = run_.members.at(node);
     member.spared = LedMember::Spared::kNeeded;
-    wake(member, std::min(now + kLookAgain, member.last_sign + patience_of(member, patience)));
+    wake(member, std::min(now + kLookAgain, member.silent_since() + patience_of(member, patience)));
   }
 }
 

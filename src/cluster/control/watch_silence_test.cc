@@ -55,6 +55,28 @@ TEST_F(WatchSilence, PatienceGoesOnOverLeads) {
   }
 }
 
+// Claim: a coordinator that stood still does not take that for the members' silence. Their patience begins
+// when it goes on, and so does what the store has of their silence. A member that fell silent before has
+// less.
+TEST_F(WatchSilence, AnOwnPauseIsNoSilence) {
+  constexpr Patience kTold{from_seconds(20), from_seconds(20)};
+  for (const int pause : {0, 1, 19, 21, 300}) {
+    SCOPED_TRACE(pause);
+    TestLeadership around;
+    Watch watch{around.shared(), around.links, {}, {}};
+    (void)add_living(around, watch, 10);
+    std::optional<double> due_at;
+    const auto look = [&](double s) {
+      if (!due_at && !watch.due(kTold, kMayLoseNone, at(s)).empty()) due_at = s;
+    };
+    for (int tenth = 1; tenth <= 2; ++tenth) look(0.1 * tenth);
+    for (int tenth = 3; tenth <= 600; ++tenth) look(pause + 0.1 * tenth);
+    ASSERT_TRUE(due_at.has_value());
+    EXPECT_NEAR(*due_at, pause + 20, 1.2);
+    EXPECT_LT(around.run.members.at(NodeId(10)).silent_since(), at(pause + 1));
+  }
+}
+
 // Claim: where all that hold something are silent and one joins, the two minutes go on over leads as well.
 TEST_F(WatchSilence, TheAbandonedOverLeads) {
   TestLeadership around;

@@ -67,6 +67,9 @@ class FailureDetector {
   // The caller knows that this process stood still until `now`. Other pauses are found as described above.
   void resumed(Instant now);
 
+  // Until when this process last stood still, as was found or told.
+  [[nodiscard]] std::optional<Instant> last_pause() const { return resumed_; }
+
   [[nodiscard]] Verdict verdict(Instant now);
   // When verdict() will next change if nothing happens; none once it was kDead.
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
