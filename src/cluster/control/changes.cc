@@ -259,11 +259,9 @@ bool Changes::may_lose() const {
          phase_ != Phase::kStopping && options_.guarded(Defect::kLossUnasked);
 }
 
-// Members that were told of the end may still save. One whose connection has closed is a process that has
-// ended. Another may be cut off.
+// Members that were told of the end may still save. One that hung up has ended. Another may be cut off.
 bool Changes::can_lose(const std::set<NodeId>& silent, Instant now) {
-  const auto has_ended = [this](NodeId node) { return run_.members.at(node).hung_up; };
-  if (phase_ == Phase::kStopping) return std::ranges::all_of(silent, has_ended);
+  if (phase_ == Phase::kStopping) return hung_up(run_, silent);
   if (!may_lose()) return true;
   advance(Event::kSilent, {.now = now});
   const Reports others = reports_of(reports_, [&](NodeId node) { return !silent.contains(node); });
@@ -344,37 +342,31 @@ AtRest Changes::at_rest(const std::map<NodeId, membership::Frozen>& reports) {
   return {workload_, run_, reports, marks ? std::optional(marks->committed()) : std::nullopt};
 }
 
-// Nobody goes on with a part that is lost: members would begin it anew, and save that as if it were learnt.
-// At rest each saves what it holds, which may be whole with files of the dead.
-void Changes::end_for_loss(const Decision& decision, Instant now) {
-  workload_.installed(decision);
+void Changes::fail(const Decision& decision, Instant now) {
   end_.fail(*decision.failure);
   stop(decision.failure->message(), now);
 }
 
+// Nobody goes on with a part that is lost: members would begin it anew, and save that as if it were learnt.
+// At rest each saves what it holds, which may be whole with files of the dead.
 void Changes::install(const Cause& cause) {
   const HoldingMap after = holdings_of(*cause.placed);
   const Decision decision = cluster::decide(at_rest(reports_), after);
-  if (decision.lost && decision.failure) return end_for_loss(decision, cause.now);
+  workload_.installed(decision);
+  if (decision.lost && decision.failure) return fail(decision, cause.now);
   for (host::Change& change : put_holdings(run_.holdings, after)) outbox_.put(std::move(change));
   run_.holdings = after;
   books_.placed(decision.committed);
   run_.installed = installed_as(run_.view.epoch(), decision, *cause.placed);
   outbox_.put(put_installed(run_.installed));
-  workload_.installed(decision);
   see_idle_members(run_, cause.now);
   run_.departures.installed(cause.now);
   shortage_.clear();
   next_rebalance_ = cause.now + kSettlesIn;
   outbox_.note("installed", {},
                fmt::format("{} members, {} things", run_.view.members().size(), after.size()));
-  for (const auto& [node, member] : run_.members) {
-    if (member.told) teller_.tell_placement(member);
-  }
-  if (decision.failure) {
-    end_.fail(*decision.failure);
-    stop(decision.failure->message(), cause.now);
-  }
+  teller_.placed();
+  if (decision.failure) fail(decision, cause.now);
 }
 
 void Changes::rebalance(const Cause& cause) {

@@ -175,11 +175,9 @@ class Changes {
   void keep_report(const Cause& cause);
   void wait_for_silent(const Cause& cause);
   void decide(const Cause& cause);
-
   void fall_short(const Cause& cause);
   void go_on(const Cause&) { reach(ControlProbe::kAnnouncedAlone); }  // they need nothing but the view
   void install(const Cause& cause);
-  void end_for_loss(const Decision& decision, Instant now);
   void release_the_leaving(const Cause& cause);
   void rebalance(const Cause& cause);
   void install_again(const Cause& cause);
@@ -189,6 +187,7 @@ class Changes {
   void end_run(const Cause& cause);
   void begin_stop(const Cause& cause);
   void let_end_wait(const std::string& reason, Instant now);
+  void fail(const Decision& decision, Instant now);
 
   void reserve_epoch();
   void announce(ViewTeller::Rest rest);

@@ -11,110 +11,10 @@
 #include <vector>
 
 #include "cluster/control/control_message.h"
-#include "cluster/control/member_process.h"
-#include "cluster/control/test_nobody.h"
+#include "cluster/control/test_member.h"
 
 namespace gossamer::cluster {
 namespace {
-
-constexpr net::PeerId kSelf{NodeId(2), Incarnation(3)};
-
-class MemberTest : public ::testing::Test {
- protected:
-  MemberTest() : process_(options(), network_, now_) { process_.tick(now_); }
-
-  MemberProcess::Options options() {
-    MemberProcess::Options options;
-    options.falsify = [this](membership::ToCoordinator& said) {
-      if (said.has_beat()) beat_ = said.beat();
-      if (said.has_leave()) ++leaves_;
-    };
-    options.told = [this] { return told_; };
-    options.run = "run";
-    options.coordinators = {{.host = "there", .port = 1}, {.host = "elsewhere", .port = 2}};
-    return options;
-  }
-  void stop_answer(const char* reason, bool failed) {
-    membership::BeginAnswer ends;
-    ends.mutable_stop()->set_reason(reason);
-    ends.mutable_stop()->set_failed(failed);
-    process_.on(host::Answered{network_.asked(), ends.SerializeAsString()}, now_);
-  }
-  void link_ends(Error reason, net::Refused refused) {
-    Member& own = *process_.member();
-    own.on(net::LinkEnded{.peer = own.coordinator(), .reason = std::move(reason), .refused = refused}, now_);
-  }
-  // The link says that this life is fenced.
-  void fenced() { link_ends({.kind = ErrorKind::kRefused, .what = "fenced"}, net::Refused::kFenced); }
-  static std::string begun(net::PeerId self) {
-    membership::BeginAnswer begun;
-    begun.set_node(self.node.value);
-    begun.set_incarnation(self.incarnation.value);
-    begun.mutable_lead()->set_incarnation(1);
-    begun.set_beat_ms(100);
-    return begun.SerializeAsString();
-  }
-  void answer(net::PeerId self) { process_.on(host::Answered{network_.asked(), begun(self)}, now_); }
-  // The first view, with one member.
-  void change(net::PeerId member) {
-    membership::ToMember said;
-    said.mutable_change()->set_epoch(1);
-    membership::MemberRecord& record = *said.mutable_change()->add_members();
-    record.set_node(member.node.value);
-    record.set_incarnation(member.incarnation.value);
-    record.set_state(membership::SERVING);
-    record.mutable_listening()->mutable_control()->set_port(1);
-    record.mutable_listening()->mutable_bulk()->set_port(1);
-    Member& own = *process_.member();
-    own.on(net::Arrived{.from = own.coordinator(), .message = pack(said), .receipt = {}}, now_);
-  }
-  // The next view adds members that listen nowhere.
-  void hide(net::PeerId member) {
-    membership::ToMember said;
-    said.mutable_change()->set_from(1);
-    said.mutable_change()->set_epoch(2);
-    membership::MemberRecord& record = *said.mutable_change()->add_members();
-    record.set_node(member.node.value);
-    record.set_incarnation(member.incarnation.value);
-    record.set_state(membership::SERVING);
-    Member& own = *process_.member();
-    own.on(net::Arrived{.from = own.coordinator(), .message = pack(said), .receipt = {}}, now_);
-  }
-  // Lets so many seconds pass.
-  void wait(double seconds) {
-    for (int i = 0; i < static_cast<int>(10 * seconds); ++i) {
-      now_ = now_ + from_milliseconds(100);
-      process_.member()->tick(now_);
-    }
-  }
-  // Likewise, and the coordinator is heard meanwhile.
-  void wait_led(double seconds) {
-    Member& own = *process_.member();
-    membership::ToMember seen;
-    seen.mutable_beat_seen();
-    for (int i = 0; i < static_cast<int>(seconds); ++i, wait(1))
-      own.on(net::Arrived{.from = own.coordinator(), .message = pack(seen), .receipt = {}}, now_);
-  }
-  // The members that its last beat calls unreachable.
-  [[nodiscard]] std::set<std::uint64_t> unreachable() const {
-    return {beat_.unreachable().begin(), beat_.unreachable().end()};
-  }
-  // The error with which the process ended, if it did.
-  std::optional<Error> error() {
-    for (const ProcessEvent& event : process_.take_events()) {
-      const auto* const ended = std::get_if<LifeEnded>(&event);
-      if (ended != nullptr && !ended->again) return ended->error;
-    }
-    return std::nullopt;
-  }
-
-  Instant now_;
-  membership::Beat beat_;   // the last one it sent
-  std::size_t leaves_ = 0;  // how often it has said that it leaves
-  Told told_;
-  Nobody network_;
-  MemberProcess process_;
-};
 
 // Claim: an engine that is ready at once waits for the view and for links to all members in it. A member that
 // served before it reaches them would make all of them wait.
@@ -177,45 +77,6 @@ TEST_F(MemberTest, EndsWhenRefused) {
   const auto ended = error();
   ASSERT_TRUE(ended.has_value());
   EXPECT_EQ(ended->kind, ErrorKind::kRefused);
-}
-
-// Claim: the end of its patience ends the process, too, with the last answer as its error. The time that the
-// process stood still is not counted: it asked nobody then.
-TEST_F(MemberTest, EndsWhenPatienceDoes) {
-  std::optional<Error> ended;
-  int answers = 0;
-  now_ = now_ + options().patience + options().patience;  // the machine was suspended
-  for (; !ended && answers < 1000; ++answers) {
-    process_.on(host::Answered{network_.asked(), std::string("garbage")}, now_);
-    ended = error();
-    now_ = now_ + from_seconds(5.5);
-    process_.tick(now_);
-  }
-  ASSERT_TRUE(ended.has_value());
-  EXPECT_EQ(ended->kind, ErrorKind::kBadData);
-  EXPECT_NEAR(answers, (600 - 10) / 5.5, 2);
-}
-
-// Claim: a member hears nothing of its coordinator while its own process stands still. That is not counted,
-// however long it takes. What it hears nothing of while it works ends it after ten minutes.
-TEST_F(MemberTest, AnOwnPauseIsNoSilence) {
-  answer(kSelf);
-  Member& own = *process_.member();
-  own.on(net::LinkUp{own.coordinator()}, now_);
-  for (const double pause : {4.0, 6.0, 599.0, 601.0, 86'400.0}) {
-    wait_led(1);
-    now_ = now_ + from_seconds(pause);
-    own.tick(now_);
-    EXPECT_FALSE(own.ended()) << pause;
-  }
-  wait_led(1);
-  wait(590);
-  EXPECT_FALSE(own.ended());
-  now_ = now_ + from_seconds(700);
-  own.tick(now_);
-  EXPECT_FALSE(own.ended());
-  wait(12);
-  EXPECT_TRUE(own.ended());
 }
 
 // Claim: the listening address is looked up for each life. A life whose address has gone ends, and another

@@ -155,6 +155,10 @@ bool holders_rest(const LedRun& run, const std::map<NodeId, membership::Frozen>&
   });
 }
 
+bool hung_up(const LedRun& run, const std::set<NodeId>& nodes) {
+  return std::ranges::all_of(nodes, [&run](NodeId node) { return run.members.at(node).hung_up; });
+}
+
 bool any_is(const LedRun& run, membership::State state) {
   return std::ranges::any_of(run.members,
                              [state](const auto& one) { return one.second.record.state() == state; });

@@ -73,6 +73,8 @@ inline constexpr std::string_view kContradicts = "its report contradicts those o
 [[nodiscard]] bool holders_rest(const LedRun& run, const std::map<NodeId, membership::Frozen>& reports);
 // Nobody serves any more, and those that drain have all that the run has learnt.
 [[nodiscard]] bool all_drain(const LedRun& run);
+// Whether the connection of each of them closed while it was still heard, so that its process has ended.
+[[nodiscard]] bool hung_up(const LedRun& run, const std::set<NodeId>& nodes);
 // Whether any member is in the state.
 [[nodiscard]] bool any_is(const LedRun& run, membership::State state);
 // Whether a member that is heard waits to serve, until the change that is under way has ended.

@@ -63,6 +63,12 @@ bool ViewTeller::placement_is_for(const LedMember& member) const {
   return is_for;
 }
 
+void ViewTeller::placed() {
+  for (const auto& [node, member] : run_.members) {
+    if (member.told) tell_placement(member);
+  }
+}
+
 void ViewTeller::tell_placement(const LedMember& member) {
   ToMember message;
   *message.mutable_install() = install_message(run_);

@@ -43,6 +43,8 @@ class ViewTeller {
   void changed(const membership::Change& change, Rest rest);
   // Brings the member, whose view is of that epoch (0: it has none), to the run's view.
   void tell_view(LedMember& member, Epoch has, Rest rest);
+  // The run has another placement. All that know the view are told.
+  void placed();
   // The last placement.
   void tell_placement(const LedMember& member);
   // Likewise to a member that came without it, if it is for this life.

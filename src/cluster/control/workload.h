@@ -54,9 +54,9 @@ class Workload {
   // Decides for the next view. Every report is readable. The decision has at most kMaxDecisionBytes. It must
   // rest on its argument alone, because a coordinator that takes over decides again.
   [[nodiscard]] virtual Decision decide(const Rest& rest) = 0;
-  // The last decision is that of a view which is installed. All others were trials: nothing follows from
-  // them. Called before the store has the decision, and so before members are told. A lead that begins anew
-  // then leaves them no word of a failure.
+  // The last decision is that of a view which is installed, or it ends the run for a loss. All others were
+  // trials: nothing follows from them. Called before the store has the decision, and so before members are
+  // told. A lead that begins anew then leaves them no word of a failure.
   virtual void installed(const Decision& /*decision*/) {}
 };
 
