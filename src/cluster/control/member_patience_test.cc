@@ -30,6 +30,25 @@ TEST_F(MemberPatience, EndsWhenPatienceDoes) {
   EXPECT_NEAR(answers, (600 - 10) / 5.5, 2);
 }
 
+// Claim: a life gives the process its patience again. What it tried in vain before counts no more.
+TEST_F(MemberPatience, BeginsAnewWithALife) {
+  const auto tries_in_vain = [&] {
+    for (int tries = 0; tries < 100; ++tries) {
+      process_.on(host::Answered{network_.asked(), std::string("garbage")}, now_);
+      now_ = now_ + from_seconds(5.5);
+      process_.tick(now_);
+    }
+  };
+  tries_in_vain();
+  answer(kSelf);
+  ASSERT_NE(process_.member(), nullptr);
+  process_.begin_anew({.what = "its address has gone"}, now_);
+  now_ = now_ + from_seconds(1);
+  process_.tick(now_);
+  tries_in_vain();
+  EXPECT_FALSE(process_.done());
+}
+
 // Claim: a member hears nothing of its coordinator while its own process stands still. That is not counted,
 // however long it takes. What it hears nothing of while it works ends it after ten minutes.
 TEST_F(MemberPatience, AnOwnPauseIsNoSilence) {
