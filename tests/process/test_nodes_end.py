@@ -92,10 +92,11 @@ class NodesEnd(WithNodes):
         self.assertIn(f"step-{int(said[1]):012}", " ".join(os.listdir(f"{out}/checkpoints")))
         self.assertFalse(os.path.exists(f"{out}/model"))
 
+    # Steps of the checkpoints that are whole.
     @staticmethod
     def checkpoints(out):
         names = os.listdir(f"{out}/checkpoints") if os.path.isdir(f"{out}/checkpoints") else []
-        return {int(found[1]) for found in (re.match(r"step-(\d+)", name) for name in names) if found}
+        return {int(found[1]) for found in (re.match(r"step-(\d+)\.run$", name) for name in names) if found}
 
     # A killed node takes a part along if there are no copies. The error names the key.
     def test_no_copies(self):
