@@ -31,8 +31,6 @@ constexpr std::size_t kMembersInMind = 16;
 constexpr Duration kLeaveTime{120'000'000'000};
 // How long their processes may take to end after that.
 constexpr Duration kEndTime{10'000'000'000};
-// How long a run that is to end waits for room on the disk.
-constexpr Duration kRoomPatience{30'000'000'000};
 
 std::string nodes_directory(const std::string& run) { return run + "/nodes"; }
 std::string ended_file(const std::string& run) { return nodes_directory(run) + "/ended"; }
@@ -386,7 +384,7 @@ Result<RunLead::Ending> RunLead::lead_on(node::CoordinatorOptions options, const
   if (!done.ok()) return done.error();
   if ((*node)->ended()) return Ending::kEnded;
   if (hooks.stop_requested()) return Ending::kInterrupted;
-  if (no_room_) return not_stored(no_room_->last);
+  if (room_.over()) return not_stored(*room_.why());
   return Ending::kGone;
 }
 
@@ -474,21 +472,14 @@ Result<RunLead::Ending> RunLead::lead_own(node::CoordinatorNode& node, FleetWatc
 // saved and it cannot be stored, the run has not ended. This process says so and ends, and another
 // process takes it from the nodes.
 bool RunLead::gives_up(const node::CoordinatorNode& node, const node::SupplyCompanion& companion) {
-  const auto failing = companion.failing();
-  if (!node.stopping() || !failing) {
-    no_room_.reset();
-    return false;
-  }
-  const Instant now = host_.clock.now();
-  if (!no_room_) {
-    no_room_ = {.since = now, .last = *failing};
+  const auto failing = node.stopping() ? companion.failing() : std::nullopt;
+  if (room_.begins(failing, host_.clock.now())) {
     host_.warn(
         fmt::format("the run is to end, and what its nodes have saved cannot be stored: {}\n"
                     "It is tried again for {:.0f} s: make room.",
-                    failing->message(), kRoomPatience.seconds()));
+                    failing->last.message(), RoomPatience::kPatience.seconds()));
   }
-  no_room_->last = *failing;
-  return now - no_room_->since >= kRoomPatience;
+  return room_.over();
 }
 
 // The second directory has deliveries of members elsewhere that are on their way.

@@ -38,6 +38,7 @@
 #include "commands/run/fleet_watch.h"
 #include "commands/run/owner_book.h"
 #include "commands/run/return_watch.h"
+#include "commands/run/room_patience.h"
 #include "engines/run/train_hooks.h"
 #include "node/coordinator_node.h"
 #include "node/node_processes.h"
@@ -111,12 +112,7 @@ class RunLead {
   run::RunPaths paths_{""};
   std::unique_ptr<node::NodeProcesses> own_;  // null before they are started
   std::unique_ptr<OwnerBook> owners_;         // null before a fleet is led
-  // Since when a run that is to end waits for room on the disk, and the error that it waits for.
-  struct NoRoom {
-    Instant since;
-    Error last;
-  };
-  std::optional<NoRoom> no_room_;
+  RoomPatience room_;
   // Where the first fleet of this process began.
   struct First {
     Instant at;
