@@ -17,8 +17,8 @@
 //   DIR/nodes/1 ...           directories of own members; *.log beside them what they say
 //   DIR/nodes/parts           what members have trained, until the run is finished
 //   DIR/nodes/reports         what members have told, until then
-//   DIR/nodes/ended           there once a run of members from anywhere has ended
-//   DIR/checkpoints           what members have kept
+//   DIR/nodes/ended           there once a fleet of members from anywhere is over, until the store has the
+//   next one DIR/checkpoints           what members have kept
 //
 // Thread rule: one thread, which lives as long as own members are to.
 #pragma once
@@ -96,6 +96,7 @@ class RunLead {
                                       FleetWatch& watch) const;
   [[nodiscard]] static bool is_overtaken(const node::CoordinatorNode& node, FleetWatch& watch, bool& waits);
   [[nodiscard]] Result<void> tell_where(node::CoordinatorNode& node, bool begins);
+  [[nodiscard]] Result<void> note_end();
   void forget_end();
   [[nodiscard]] Result<Ending> lead_own(node::CoordinatorNode& node, FleetWatch& watch);
   [[nodiscard]] bool gives_up(const node::CoordinatorNode& node, const node::SupplyCompanion& companion);
@@ -123,6 +124,7 @@ class RunLead {
   std::optional<StepNumber> unfinished_;  // a newer step than its checkpoints, of which it left some files
   bool told_where_ = false;
   bool begun_ = false;                             // no file says that the run has ended
+  bool store_says_end_ = false;                    // of the fleet that was led last, or does so in a moment
   std::vector<engine::FleetRecovery> recoveries_;  // of fleets before the last one
   StepsCost cost_;
 };
