@@ -55,9 +55,12 @@ void SupplyCompanion::tick(Instant now) {
   collection_.tick(*links_, now);
 }
 
-std::optional<Error> SupplyCompanion::failing() const {
-  if (run_.reports.failing()) return run_.reports.failing();
-  return collection_.failing() ? std::optional(collection_.failing()->last) : std::nullopt;
+std::optional<SupplyCompanion::Failing> SupplyCompanion::failing() const {
+  const auto& reports = run_.reports.failing();
+  const auto& files = collection_.failing();
+  if (reports && (!files || files->at <= reports->at))
+    return Failing{.at = reports->at, .last = reports->last};
+  return files ? std::optional(Failing{.at = files->at, .last = files->last}) : std::nullopt;
 }
 
 std::vector<Misdeed> SupplyCompanion::take_misdeeds() {

@@ -47,8 +47,12 @@ class SupplyCompanion final : public Companion {
   [[nodiscard]] std::optional<std::string> over() const override { return run_.over(); }
   [[nodiscard]] std::vector<Misdeed> take_misdeeds() override;
   [[nodiscard]] std::vector<std::string> take_remarks() override;
-  // Why deliveries and reports cannot be stored; nothing while they can.
-  [[nodiscard]] std::optional<Error> failing() const;
+  // When deliveries or reports could not be stored for the last time, and why; nothing while they can.
+  struct Failing {
+    Instant at;
+    Error last;
+  };
+  [[nodiscard]] std::optional<Failing> failing() const;
 
  private:
   const Run run_;

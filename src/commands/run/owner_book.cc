@@ -54,15 +54,18 @@ void OwnerBook::settle() {
 }
 
 void OwnerBook::look(const std::optional<LeadBooks>& books) {
+  const bool takes_up = !books_ && books && books->installed != Epoch();
   books_.reset();
   if (!books) return;
   books_.emplace(*books);
   if (books_->marks) committed_ = books_->marks->committed();
-  for (const NodeId node : books_->heard) unheard_.erase(node);
   begins_anew_ = begins_anew_ || (books_->installed == Epoch() && !book_.installs().empty());
   // Nobody works by a view that ends the run, as a part of it was lost.
   const bool last = books_->failed && !book_.installs().empty();
   if (books_->installed != Epoch() && books_->installed != noted_ && !last) note_install();
+  // While nobody led here, members may have trained on, and have left.
+  if (takes_up && !book_.settled()) unheard_ = last_owners();
+  for (const NodeId node : books_->heard) unheard_.erase(node);
 }
 
 void OwnerBook::note_install() {

@@ -53,6 +53,7 @@ class OwnerBookTest : public ::testing::Test {
  protected:
   OwnerBookTest() {
     EXPECT_TRUE(disk_.make_directories("/run/nodes").ok());
+    look();  // nobody has worked yet
     install({2, 3});
   }
   static net::PeerId peer(std::uint64_t node) { return {NodeId(node), Incarnation(node * 10)}; }
@@ -262,6 +263,56 @@ TEST_F(OwnerBookTest, OwnersThatNobodyHeard) {
   install({3});
   book_ = std::make_unique<OwnerBook>(disk_, run_, kBook);
   EXPECT_EQ(book_->unheard(), std::set<NodeId>{NodeId(3)});
+}
+
+// A lead that takes over within a change has a newer view, and members hold what the installed one gave them.
+// That is no new Install: owners that nobody has heard stay so. With the next one the fleet has gone on
+// without them.
+TEST_F(OwnerBookTest, ANewerViewOfTheSamePlacementForgetsNobody) {
+  const std::set<NodeId> both{NodeId(2), NodeId(3)};
+  book_ = std::make_unique<OwnerBook>(disk_, run_, kBook);
+  std::map<NodeId, membership::MemberRecord> members = view_.members();
+  members[NodeId(4)].set_node(4);
+  members[NodeId(4)].set_state(membership::SERVING);
+  view_ = cluster::View(Epoch(epoch_ + 1), std::move(members), {});
+  look();
+  EXPECT_EQ(book_->unheard(), both);
+  EXPECT_EQ(book_->last_owners(), both);
+  EXPECT_TRUE(book_->never_owned(NodeId(4))) << "it has no part yet";
+  install({3, 4});
+  EXPECT_EQ(book_->unheard(), std::set<NodeId>());
+  EXPECT_TRUE(book_->owns(NodeId(4)));
+}
+
+// A process loses the lead, and has it again. Members may have left meanwhile, with steps that nobody knows
+// of. It asks for them as another process would, also if the fleet has an Install that this one has not seen.
+// A fleet that begins, or that has ended for good, has nobody to ask for.
+TEST_F(OwnerBookTest, ALeadThatComesBackKnowsWhoWasAlone) {
+  const std::set<NodeId> both{NodeId(2), NodeId(3)};
+  heard_ = both;
+  look();
+  book_->look(std::nullopt);
+  EXPECT_EQ(book_->unheard(), std::set<NodeId>());
+  heard_ = {NodeId(3)};
+  look();
+  EXPECT_EQ(book_->unheard(), std::set<NodeId>{NodeId(2)});
+  book_->look(std::nullopt);
+  heard_ = {};
+  install({2, 4});
+  EXPECT_EQ(book_->unheard(), (std::set<NodeId>{NodeId(2), NodeId(4)})) << "another lead has placed them";
+  install({4});
+  EXPECT_EQ(book_->unheard(), std::set<NodeId>()) << "this one has";
+  book_->look(std::nullopt);
+  epoch_ = 0;
+  view_ = cluster::View();
+  look();
+  EXPECT_EQ(book_->unheard(), std::set<NodeId>()) << "a fleet that begins";
+  epoch_ = 5;
+  install({2, 3});
+  book_->look(std::nullopt);
+  book_->settle();
+  look();
+  EXPECT_EQ(book_->unheard(), std::set<NodeId>()) << "a fleet that has ended";
 }
 
 // A member that is more views behind than the book has is not to be blamed: it may have owned what it brings.

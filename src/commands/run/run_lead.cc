@@ -31,8 +31,6 @@ constexpr std::size_t kMembersInMind = 16;
 constexpr Duration kLeaveTime{120'000'000'000};
 // How long their processes may take to end after that.
 constexpr Duration kEndTime{10'000'000'000};
-// How long a run that is to end waits for room on the disk.
-constexpr Duration kRoomPatience{30'000'000'000};
 
 std::string nodes_directory(const std::string& run) { return run + "/nodes"; }
 std::string ended_file(const std::string& run) { return nodes_directory(run) + "/ended"; }
@@ -122,6 +120,7 @@ Result<RunLead::Before> RunLead::fleet_before() const {
 // tokens, and the numbers in the store. Members of before join the next fleet with what they have.
 Result<void> RunLead::begin_anew(const Before& before) {
   if (!before.has_authority || options_.own) return begin_from_nothing();
+  if (auto noted = note_end(); !noted.ok()) return noted;
   remove_delivered(host_.disk, paths_);
   return host::make_durable_directories(host_.disk, paths_.parts());
 }
@@ -179,7 +178,6 @@ Result<DoneSteps> RunLead::lead_fleets(node::CoordinatorOptions options, StepNum
                                        LedTraining& training, const engine::TrainHooks& hooks) {
   first_ = {.at = host_.clock.now(), .from = began_with(training, start)};
   owners_ = std::make_unique<OwnerBook>(host_.disk, training, node::lead_directory(paths_.root) + "/owners");
-  if (options.anew) owners_->settle();
   for (;;) {
     auto done = lead_from(options, start, training, hooks);
     if (!done.ok()) return done.error();
@@ -193,7 +191,6 @@ Result<DoneSteps> RunLead::lead_fleets(node::CoordinatorOptions options, StepNum
     if (!found.ok()) return found.error();
     if (found->trained) return take_trained(training, hooks);
     start = found->from.next_step;
-    if (owners_->unheard().empty()) owners_->settle();
     if (auto made = begin_anew({.file = {}, .start = start, .has_authority = true}); !made.ok())
       return made.error();
     const std::uint64_t lost = told_steps_ - std::min(told_steps_, start.value);
@@ -247,6 +244,8 @@ Result<std::optional<DoneSteps>> RunLead::lead_from(const node::CoordinatorOptio
   complete(options, *led, start);
   const auto ended = lead_on(std::move(options), *led, hooks, watch, progress);
   watch.look(FleetProgress::Until::kEnd);
+  // If this fails, the next process finds a run that ends at once.
+  if (store_says_end_) static_cast<void>(note_end());
   if (watch.failure()) return *watch.failure();
   const bool trained = training.parts() > 0;
   if (!ended.ok() && !trained) return ended.error();
@@ -334,8 +333,8 @@ void RunLead::complete(node::CoordinatorOptions& options, const Led& led, StepNu
   options.report.log.level = node::LogLevel::kError;  // events.jsonl has the events
 }
 
-// Leads until the run ends, no member is left, or this process is to stop. If the run has ended, a file says
-// that --resume begins another fleet. A run of own members ends with this process.
+// Leads until the run ends, no member is left, or this process is to stop. A run of own members ends with
+// this process.
 Result<RunLead::Ending> RunLead::lead_on(node::CoordinatorOptions options, const Led& led,
                                          const engine::TrainHooks& hooks, FleetWatch& watch,
                                          FleetProgress& progress) {
@@ -375,18 +374,16 @@ Result<RunLead::Ending> RunLead::lead_on(node::CoordinatorOptions options, const
     const bool anew = losses.lost().has_value() || (gone && !(*node)->ending());
     return hooks.stop_requested() || anew || gives_up(**node, *companion);
   });
+  store_says_end_ = losses.lost() || (*node)->ended();
+  if ((*node)->ended()) owners_->settle();
   if (losses.lost()) {
     host_.warn(losses.lost()->message());
     return Ending::kGone;
   }
-  if ((*node)->ended()) {
-    // If this fails, the next process finds a run that ends at once.
-    static_cast<void>(host::replace_file(host_.disk, ended_file(paths_.root), ""));
-  }
   if (!done.ok()) return done.error();
   if ((*node)->ended()) return Ending::kEnded;
   if (hooks.stop_requested()) return Ending::kInterrupted;
-  if (no_room_) return not_stored(no_room_->last);
+  if (room_.over()) return not_stored(*room_.why());
   return Ending::kGone;
 }
 
@@ -432,6 +429,16 @@ Result<void> RunLead::tell_where(node::CoordinatorNode& node, bool begins) {
   return options_.leads(node.address(), token);
 }
 
+// A file says that --resume begins another fleet, whatever the store says of the one before. It comes before
+// the lead's file names another start, and after what was delivered is safe: another fleet begins without the
+// rest.
+Result<void> RunLead::note_end() {
+  begun_ = false;
+  if (owners_ != nullptr && owners_->unheard().empty()) owners_->settle();
+  if (auto synced = host_.disk.sync_directory(paths_.checkpoints()); !synced.ok()) return synced;
+  return host::replace_file(host_.disk, ended_file(paths_.root), "");
+}
+
 // The fleet before has ended, and this one has begun: the store knows it.
 void RunLead::forget_end() {
   if (begun_) return;
@@ -474,21 +481,14 @@ Result<RunLead::Ending> RunLead::lead_own(node::CoordinatorNode& node, FleetWatc
 // saved and it cannot be stored, the run has not ended. This process says so and ends, and another
 // process takes it from the nodes.
 bool RunLead::gives_up(const node::CoordinatorNode& node, const node::SupplyCompanion& companion) {
-  const auto failing = companion.failing();
-  if (!node.stopping() || !failing) {
-    no_room_.reset();
-    return false;
-  }
-  const Instant now = host_.clock.now();
-  if (!no_room_) {
-    no_room_ = {.since = now, .last = *failing};
+  const auto failing = node.stopping() ? companion.failing() : std::nullopt;
+  if (room_.begins(failing, host_.clock.now())) {
     host_.warn(
         fmt::format("the run is to end, and what its nodes have saved cannot be stored: {}\n"
                     "It is tried again for {:.0f} s: make room.",
-                    failing->message(), kRoomPatience.seconds()));
+                    failing->last.message(), RoomPatience::kPatience.seconds()));
   }
-  no_room_->last = *failing;
-  return now - no_room_->since >= kRoomPatience;
+  return room_.over();
 }
 
 // The second directory has deliveries of members elsewhere that are on their way.

@@ -17,8 +17,8 @@
 //   DIR/nodes/1 ...           directories of own members; *.log beside them what they say
 //   DIR/nodes/parts           what members have trained, until the run is finished
 //   DIR/nodes/reports         what members have told, until then
-//   DIR/nodes/ended           there once a run of members from anywhere has ended
-//   DIR/checkpoints           what members have kept
+//   DIR/nodes/ended           there once a fleet of members from anywhere is over, until the store has the
+//   next one DIR/checkpoints           what members have kept
 //
 // Thread rule: one thread, which lives as long as own members are to.
 #pragma once
@@ -38,6 +38,7 @@
 #include "commands/run/fleet_watch.h"
 #include "commands/run/owner_book.h"
 #include "commands/run/return_watch.h"
+#include "commands/run/room_patience.h"
 #include "engines/run/train_hooks.h"
 #include "node/coordinator_node.h"
 #include "node/node_processes.h"
@@ -95,6 +96,7 @@ class RunLead {
                                       FleetWatch& watch) const;
   [[nodiscard]] static bool is_overtaken(const node::CoordinatorNode& node, FleetWatch& watch, bool& waits);
   [[nodiscard]] Result<void> tell_where(node::CoordinatorNode& node, bool begins);
+  [[nodiscard]] Result<void> note_end();
   void forget_end();
   [[nodiscard]] Result<Ending> lead_own(node::CoordinatorNode& node, FleetWatch& watch);
   [[nodiscard]] bool gives_up(const node::CoordinatorNode& node, const node::SupplyCompanion& companion);
@@ -111,12 +113,7 @@ class RunLead {
   run::RunPaths paths_{""};
   std::unique_ptr<node::NodeProcesses> own_;  // null before they are started
   std::unique_ptr<OwnerBook> owners_;         // null before a fleet is led
-  // Since when a run that is to end waits for room on the disk, and the error that it waits for.
-  struct NoRoom {
-    Instant since;
-    Error last;
-  };
-  std::optional<NoRoom> no_room_;
+  RoomPatience room_;
   // Where the first fleet of this process began.
   struct First {
     Instant at;
@@ -127,6 +124,7 @@ class RunLead {
   std::optional<StepNumber> unfinished_;  // a newer step than its checkpoints, of which it left some files
   bool told_where_ = false;
   bool begun_ = false;                             // no file says that the run has ended
+  bool store_says_end_ = false;                    // of the fleet that was led last, or does so in a moment
   std::vector<engine::FleetRecovery> recoveries_;  // of fleets before the last one
   StepsCost cost_;
 };

@@ -182,7 +182,7 @@ std::string FileCollection::incoming(const Offer& offer) const {
 
 void FileCollection::fails(const Error& error, Instant now) {
   remarks_.push_back(error.message());
-  failing_ = Failing{.since = failing_ ? failing_->since : now, .last = error};
+  failing_ = Failing{.at = now, .last = error};
 }
 
 void FileCollection::tick(net::Links& links, Instant now) {

@@ -64,9 +64,9 @@ class FileCollection {
   [[nodiscard]] std::optional<Instant> next_wakeup() const;
   [[nodiscard]] std::vector<Blamed> take_blamed() { return std::exchange(blamed_, {}); }
   [[nodiscard]] std::vector<std::string> take_remarks() { return std::exchange(remarks_, {}); }
-  // Since when the disk has failed, or had no room, for files that were awaited. A file that comes ends this.
+  // When the disk failed last, or had no room, for files that were awaited. A file that comes ends this.
   struct Failing {
-    Instant since;
+    Instant at;
     Error last;
   };
   [[nodiscard]] const std::optional<Failing>& failing() const { return failing_; }

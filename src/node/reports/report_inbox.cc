@@ -101,7 +101,7 @@ bool ReportInbox::on(const net::Arrived& arrived, net::Links& links, Instant now
     const auto done = write_(*batch);
     if (!done.ok()) {
       if (!failing_) remarks_.push_back(done.error().message());
-      failing_ = done.error();
+      failing_ = Failing{.at = now, .last = done.error()};
       return true;
     }
     failing_.reset();

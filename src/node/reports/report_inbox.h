@@ -48,8 +48,12 @@ class ReportInbox {
   [[nodiscard]] std::optional<ReportBatch> written_before(ReportBatch batch);
   // Consumes a message about reports. False for any other message.
   [[nodiscard]] bool on(const net::Arrived& arrived, net::Links& links, Instant now);
-  // Why reports cannot be written; nothing once they can.
-  [[nodiscard]] const std::optional<Error>& failing() const { return failing_; }
+  // When reports could not be written for the last time; nothing once they can.
+  struct Failing {
+    Instant at;
+    Error last;
+  };
+  [[nodiscard]] const std::optional<Failing>& failing() const { return failing_; }
   [[nodiscard]] std::vector<Blamed> take_blamed() { return std::exchange(blamed_, {}); }
   [[nodiscard]] std::vector<std::string> take_remarks() { return std::exchange(remarks_, {}); }
 
@@ -76,7 +80,7 @@ class ReportInbox {
   std::map<NodeId, Written> written_;
   std::map<NodeId, Room> rooms_;
   std::vector<Blamed> blamed_;
-  std::optional<Error> failing_;
+  std::optional<Failing> failing_;
   std::vector<std::string> remarks_;
 };
 
