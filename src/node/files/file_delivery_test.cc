@@ -12,6 +12,7 @@ namespace {
 
 using testing::Delivering;
 using ::testing::ElementsAre;
+using testing::ExchangingNode;
 using testing::make_bytes;
 
 // Files arrive whole, and the member then removes them. One that is still written is not looked at.
@@ -46,6 +47,46 @@ TEST_F(Delivering, IsUnderWayUntilItIsThere) {
   EXPECT_LT(looks, 2000);
   run_for(1);
   EXPECT_FALSE(FileDelivery::under_way(*member_->disk, "/own/deliver"));
+}
+
+// A delivery moves while bytes of its files come to the coordinator. It does not while nothing comes, or
+// while another peer asks for them.
+TEST_F(Delivering, MovesWhileBytesCome) {
+  lead();
+  join();
+  internet_.set_rates("m7", {.up_bytes_per_second = 1e5, .down_bytes_per_second = 1e5});
+  run_for(1);
+  EXPECT_EQ(delivery_->moved(), std::nullopt);
+  write("part-7-200", make_bytes(1'000'000));
+  run_for(2);
+  for (int i = 0; i < 5; ++i) {
+    run_for(1);
+    ASSERT_TRUE(delivery_->moved().has_value());
+    EXPECT_LT((timeline_.now() - *delivery_->moved()).seconds(), 0.5) << i;
+  }
+  EXPECT_EQ(collected("part-7-200"), "none");
+  internet_.cut("m7", "m1");
+  run_for(1);
+  const auto moved = delivery_->moved();
+  ExchangingNode other(timeline_, internet_, 8);
+  member_->node.open(other.node);
+  member_->store("/own/same", make_bytes(1'000'000));
+  const Sha256 id = describe_file(*member_->disk, "/own/same", "part-7-200")->manifest.id();
+  other.exchange->get({.id = id, .path = "/got", .most_bytes = 2'000'000});
+  other.exchange->donors(id, {member_->node.id});
+  for (int i = 0; i < 3000 && other.got.empty(); ++i) {
+    run_for(0.01);
+    other.tick();
+  }
+  EXPECT_FALSE(other.got.empty());
+  EXPECT_EQ(delivery_->moved(), moved);
+  internet_.heal("m7", "m1");
+  run_for(20);
+  EXPECT_EQ(collected("part-7-200"), make_bytes(1'000'000));
+  const auto last = delivery_->moved();
+  EXPECT_GT(last, moved);
+  run_for(5);
+  EXPECT_EQ(delivery_->moved(), last);
 }
 
 // A newer file of the same name takes the older one's place, also while the older is under way.
