@@ -142,6 +142,9 @@ void FileCollection::judge_of(Node& node, net::Links& links, Instant now) {
     const auto* const refused = std::get_if<DeliveryRules::Refused>(&verdict);
     if (refused != nullptr) {
       refuse(*offer, refused->why, links, now);
+    } else if (const auto* const early = std::get_if<DeliveryRules::Early>(&verdict);
+               offer->early >= kEarlyTime && early != nullptr && early->former) {
+      answer(wire::Delivery::TAKEN, *offer, links, now);
     } else if (offer->early >= kEarlyTime) {
       refuse(*offer, "by its own marks it has not come so far", links, now);
     } else if (std::holds_alternative<DeliveryRules::Unneeded>(verdict)) {

@@ -128,6 +128,32 @@ TEST_F(Delivering, EarlyOnes) {
   EXPECT_EQ(collected("part-7-2"), "none");
 }
 
+// An offer that a former process of its sender may have written waits as long. Then its sender may remove it,
+// and is not to blame.
+TEST_F(Delivering, WhatAFormerProcessWrote) {
+  lead();
+  join();
+  member_->on_tick = [this] {
+    delivery_->tick(coordinator_->node.id, *member_->node.links, timeline_.now());
+    constexpr std::uint32_t kAny = 99;
+    static_cast<void>(member_->node.send(coordinator_->node.id, host::Lane::kControl,
+                                         {.channel = kAny, .body = "beat", .payload = {}}));
+  };
+  rules_.verdicts["part-7-1"] = DeliveryRules::Early{.own = true, .former = true};
+  write("part-7-1", "of this life");
+  run_for(1.5);
+  EXPECT_TRUE(FileDelivery::under_way(*member_->disk, "/own/deliver")) << "its marks are on their way";
+  rules_.verdicts.clear();
+  run_for(1);
+  EXPECT_EQ(collected("part-7-1"), "of this life");
+  rules_.verdicts["part-7-2"] = DeliveryRules::Early{.own = true, .former = true};
+  write("part-7-2", "left over");
+  run_for(3);
+  EXPECT_EQ(collected("part-7-2"), "none");
+  EXPECT_FALSE(FileDelivery::under_way(*member_->disk, "/own/deliver"));
+  EXPECT_TRUE(blamed_.empty());
+}
+
 // What is needed no more is not asked for, and its sender may remove it.
 TEST_F(Delivering, UnneededOnes) {
   lead();
