@@ -266,6 +266,10 @@ cluster::Told ConfiguredEngine::told() {
   return {.last = told.last, .settled = told.settled};
 }
 
+std::optional<Instant> ConfiguredEngine::moved() const {
+  return supply_ == nullptr ? std::nullopt : supply_->moved();
+}
+
 std::vector<CounterSample> ConfiguredEngine::counters() const {
   return engine_ != nullptr ? engine_->counters() : std::vector<CounterSample>();
 }

@@ -67,6 +67,7 @@ class ConfiguredEngine final : public cluster::Engine {
   void worked(Instant now) override;
   [[nodiscard]] std::vector<std::string> take_remarks() override;
   [[nodiscard]] cluster::Told told() override;
+  [[nodiscard]] std::optional<Instant> moved() const override;
   [[nodiscard]] std::optional<cluster::Awaited> awaits() const override;
   [[nodiscard]] std::vector<CounterSample> counters() const override;
 

@@ -53,5 +53,16 @@ TEST(LeavingMember, SavesOnce) {
   }
 }
 
+// Claim: a late member stays for bytes that it brings, once it has saved its part, or others have it. It
+// saves first where it has to, and does not stay for what it wrote while it still has a part.
+TEST(LeavingMember, StaysWhileItBrings) {
+  EXPECT_EQ(leaving_now({.late = true, .brings = true}), Leaving::kWaits);
+  EXPECT_EQ(leaving_now({.late = true, .saves = true, .in_view = true, .brings = true}), Leaving::kWaits);
+  EXPECT_EQ(leaving_now({.late = true, .saves = true, .in_view = true}), Leaving::kLeaves);
+  EXPECT_EQ(leaving_now({.late = true, .in_view = true, .others = true, .brings = true}), Leaving::kLeaves);
+  EXPECT_EQ(leaving_now({.late = true, .in_view = true, .others = true, .all_drain = true, .brings = true}),
+            Leaving::kSaves);
+}
+
 }  // namespace
 }  // namespace gossamer::node

@@ -440,11 +440,13 @@ Leaving leaving_now(const LeavingMember& member) {
   const bool by_itself = member.nobody_leads && member.in_view;
   const bool with_others = member.late && member.others && (member.all_drain || member.at_rest);
   if (!member.saves && (by_itself || with_others)) return Leaving::kSaves;
-  return member.late ? Leaving::kLeaves : Leaving::kWaits;
+  const bool stays = member.brings && (member.saves || !member.in_view);
+  return member.late && !stays ? Leaving::kLeaves : Leaving::kWaits;
 }
 
 void MemberNode::leave_in_time(Instant now) {
   const auto& members = process_->member()->view().members();
+  const std::optional<Instant> moved = engine_->moved();
   const bool nobody_leads = now + (kDrainTime - kUnledAfter) >= *drain_deadline_ && is_unled(*process_, now);
   const LeavingMember self{
       .late = *drain_deadline_ <= now,
@@ -454,7 +456,8 @@ void MemberNode::leave_in_time(Instant now) {
       .others = !members.empty(),
       .all_drain = std::ranges::all_of(
           members, [](const auto& one) { return one.second.state() == membership::DRAINING; }),
-      .at_rest = process_->member()->at_rest()};
+      .at_rest = process_->member()->at_rest(),
+      .brings = moved && now - *moved < kDrainTime};
   const Leaving what = leaving_now(self);
   if (what == Leaving::kWaits) return;
   drain_deadline_ = now + kDrainTime;

@@ -60,6 +60,7 @@ struct LeavingMember {
   bool others = false;        // the view that it knows has members
   bool all_drain = false;     // every one of them
   bool at_rest = false;       // and nothing is installed: the coordinator waits for silent members
+  bool brings = false;        // something of its files has come to the coordinator in that time
 };
 enum class Leaving { kWaits, kSaves, kLeaves };
 // While steps are taken, others may have copies of its part, and a late member just leaves. In three cases no
@@ -67,6 +68,8 @@ enum class Leaving { kWaits, kSaves, kLeaves };
 // - Nobody leads, and others may leave as well. It need not be late.
 // - It is late, and all drain.
 // - It is late, and all rest.
+// Bytes that it brings keep it, once it has saved its part or given it away. Before that it does not stay for
+// them. It takes steps and writes further files, and its next life brings what is left.
 [[nodiscard]] Leaving leaving_now(const LeavingMember& member);
 
 class MemberNode {

@@ -56,6 +56,8 @@ class Engine {
   [[nodiscard]] virtual std::vector<std::string> take_remarks() { return {}; }
   // Reports that it tells its coordinator. The member does not leave before they are settled.
   [[nodiscard]] virtual Told told() { return {}; }
+  // When something of what it has to bring before it leaves came to the coordinator last.
+  [[nodiscard]] virtual std::optional<Instant> moved() const { return std::nullopt; }
   // Nothing: it waits for nobody. Only engines whose members take steps together can stop each other.
   [[nodiscard]] virtual std::optional<Awaited> awaits() const { return std::nullopt; }
   // Counters for the metrics of the node.

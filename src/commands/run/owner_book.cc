@@ -70,6 +70,7 @@ void OwnerBook::look(const std::optional<LeadBooks>& books) {
 
 void OwnerBook::note_install() {
   noted_ = books_->installed;
+  note_lives();
   std::map<NodeId, wire::OwnerBook::Owner> owners;
   for (const auto& [node, record] : books_->view.members()) {
     owners[node].set_node(node.value);
@@ -101,6 +102,23 @@ void OwnerBook::note_install() {
     book_.set_forgot(true);
   }
   keep();
+}
+
+void OwnerBook::note_lives() {
+  std::set<NodeId> known;
+  for (const auto& life : book_.first_lives()) known.insert(NodeId(life.node()));
+  for (const auto& [node, record] : books_->view.members()) {
+    if (known.contains(node)) continue;
+    wire::OwnerBook::Life& life = *book_.add_first_lives();
+    life.set_node(node.value);
+    life.set_incarnation(record.incarnation());
+  }
+}
+
+bool OwnerBook::lived_before(net::PeerId peer) const {
+  return std::ranges::any_of(book_.first_lives(), [&](const auto& life) {
+    return NodeId(life.node()) == peer.node && life.incarnation() != peer.incarnation.value;
+  });
 }
 
 // If it cannot be written, the next lead knows what is in the store.
@@ -170,7 +188,7 @@ node::DeliveryRules::Verdict OwnerBook::judge_step(net::PeerId from, const File&
   if (!serves) return Awaited{file.name};
   // Members are at most a step apart.
   const auto own = own_mark(from.incarnation);
-  if (own && own->value + 1 < file.step.value) return Early{.own = true};
+  if (own && own->value + 1 < file.step.value) return Early{.own = true, .former = lived_before(from)};
   // No other member takes over for a lost one any more, so the marks may stay behind.
   if (books_->ends && !file.result && own) return Awaited{file.name};
   return Early{};

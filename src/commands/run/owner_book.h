@@ -89,6 +89,9 @@ class OwnerBook final : public node::DeliveryRules {
   void keep() const;
   [[nodiscard]] std::vector<LedTraining::Owned> owned_by(NodeId node) const;
   [[nodiscard]] Verdict judge_step(net::PeerId from, const File& file) const;
+  void note_lives();
+  // Whether a view had an earlier life of this node, which may have written files.
+  [[nodiscard]] bool lived_before(net::PeerId peer) const;
   [[nodiscard]] std::optional<StepNumber> own_mark(Incarnation incarnation) const;
 
   host::Disk& disk_;

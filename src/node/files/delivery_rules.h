@@ -23,8 +23,11 @@ class DeliveryRules {
     std::string name;
   };
   // The books do not show yet that it can be there. `own`: not even what its sender has said itself shows it.
+  // `former`: a former process of its sender may have written it, and what is done now comes to it by another
+  // way.
   struct Early {
     bool own = false;
+    bool former = false;
   };
   // It is in order, and of no use any more. Its sender may remove it.
   struct Unneeded {};

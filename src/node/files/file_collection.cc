@@ -11,6 +11,7 @@
 #include "base/hex.h"
 #include "base/printable.h"
 #include "host/api/durable_directories.h"
+#include "net/link/connection.h"
 
 namespace gossamer::node {
 namespace {
@@ -18,6 +19,16 @@ namespace {
 // A member that beats is heard more often. Time in which this process did not run does not count.
 constexpr Duration kHeardWithin{300'000'000};
 constexpr Duration kMostCounted{100'000'000};
+// Enough for a Ping and its Pong, as not all that can repeat an offer beats. The limit is far below the time
+// after which a silent connection ends. So a link that is silent again and again costs no offer.
+constexpr Duration kThereWithin{2'000'000'000};
+static_assert(kThereWithin > net::Connection::kPingEvery && kThereWithin < net::Connection::kSilence);
+
+// Offers and marks come over the control lane.
+bool heard_within(const net::LinkStatistics& link, Duration time, Instant now) {
+  const auto& heard = link.lane(host::Lane::kControl).last_heard;
+  return link.up && heard && now - *heard <= time;
+}
 
 // The name survives a loss of power once the directory is synced, and so do the bytes: they were synced
 // before.
@@ -91,13 +102,8 @@ void FileCollection::judge_all(net::Links& links, Instant now) {
   const Duration since = std::min(now - std::exchange(judged_, now), kMostCounted);
   for (auto& [number, node] : nodes_) {
     const net::LinkStatistics link = links.statistics(number);
-    if (!link.up || !link.last_heard || now - *link.last_heard > kHeardWithin) continue;
-    std::erase_if(node.offers, [&](Offer& offer) {
-      offer.unrepeated = offer.unrepeated + since;
-      const bool old = !offer.here && offer.unrepeated > kOfferTime;
-      if (old) forget(offer);
-      return old;
-    });
+    forget_old(node, heard_within(link, kThereWithin, now), since);
+    if (!heard_within(link, kHeardWithin, now)) continue;
     for (Offer& offer : node.offers) {
       const auto verdict = rules_.judge(offer.from, offer.name);
       const auto* const early = std::get_if<DeliveryRules::Early>(&verdict);
@@ -105,6 +111,25 @@ void FileCollection::judge_all(net::Links& links, Instant now) {
     }
     judge_of(node, links, now);
   }
+  std::erase_if(nodes_,
+                [](const auto& one) { return one.second.offers.empty() && one.second.known.empty(); });
+}
+
+// A link that is silent or down costs no offer: what has come of a large file would have to come again. What
+// the books do not need any more goes also while its sender is away.
+void FileCollection::forget_old(Node& node, bool hears, Duration since) {
+  node.away = hears ? Duration() : node.away + since;
+  const bool gone = node.away > kAwayTime;
+  if (gone) node.known.clear();
+  std::erase_if(node.offers, [&](Offer& offer) {
+    if (offer.here) return false;
+    if (hears) offer.unrepeated = offer.unrepeated + since;
+    const bool old =
+        gone || offer.unrepeated > kOfferTime ||
+        (!hears && std::holds_alternative<DeliveryRules::Unneeded>(rules_.judge(offer.from, offer.name)));
+    if (old) forget(offer);
+    return old;
+  });
 }
 
 // Goes through the offers of a node until one of them is asked for.
@@ -117,6 +142,9 @@ void FileCollection::judge_of(Node& node, net::Links& links, Instant now) {
     const auto* const refused = std::get_if<DeliveryRules::Refused>(&verdict);
     if (refused != nullptr) {
       refuse(*offer, refused->why, links, now);
+    } else if (const auto* const early = std::get_if<DeliveryRules::Early>(&verdict);
+               offer->early >= kEarlyTime && early != nullptr && early->former) {
+      answer(wire::Delivery::TAKEN, *offer, links, now);
     } else if (offer->early >= kEarlyTime) {
       refuse(*offer, "by its own marks it has not come so far", links, now);
     } else if (std::holds_alternative<DeliveryRules::Unneeded>(verdict)) {

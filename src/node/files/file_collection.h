@@ -50,8 +50,10 @@ class FileCollection {
   // not count.
   static constexpr Duration kEarlyTime{1'500'000'000};
   static constexpr Duration kJudgeEvery{50'000'000};
-  // An offer that its sender does not repeat for so long, though it is heard, is forgotten.
+  // An offer that its sender does not repeat for so long, though it is heard, is forgotten. So is a node that
+  // is away for a day, with all that it has offered.
   static constexpr Duration kOfferTime{30'000'000'000};
+  static constexpr Duration kAwayTime{86'400'000'000'000};
 
   // The exchange and the rules outlive this object. All files that the exchange gets are for this object.
   FileCollection(host::Disk& disk, FileExchange& exchange, DeliveryRules& rules, Options options)
@@ -89,10 +91,12 @@ class FileCollection {
   struct Node {
     std::vector<Offer> offers;  // the first one that is awaited is asked for
     std::deque<Known> known;    // taken or refused, the newest last
+    Duration away = {};         // how long nothing was heard of it
   };
 
   void offered(net::PeerId from, const wire::Delivery& body, net::Links& links, Instant now);
   void judge_all(net::Links& links, Instant now);
+  void forget_old(Node& node, bool hears, Duration since);
   void judge_of(Node& node, net::Links& links, Instant now);
   void ask(Offer& offer, std::string as);
   void answer(wire::Delivery::Kind kind, const Offer& offer, net::Links& links, Instant now);

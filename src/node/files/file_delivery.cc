@@ -129,10 +129,14 @@ void FileDelivery::forget(std::map<std::uint64_t, Outgoing>::iterator file) {
 
 void FileDelivery::tick(net::PeerId coordinator, net::Links& links, Instant now) {
   const net::LinkStatistics link = links.statistics(coordinator.node);
+  const std::uint64_t acknowledged = link.lane(host::Lane::kBulk).acknowledged_bytes;
   if (link.link != link_) {
     link_ = link.link;
     for (auto& [number, file] : files_) file.next_offer = now;
+  } else if (acknowledged > acknowledged_ && !files_.empty()) {
+    moved_ = now;
   }
+  acknowledged_ = acknowledged;
   if (now >= next_look_) {
     next_look_ = now + kLookEvery;
     look();

@@ -47,6 +47,11 @@ class FileDelivery {
     return !files_.empty() && files_.begin()->first <= last_earlier_;
   }
 
+  // When something of these files came to the coordinator last. Only its own word counts. So no other peer
+  // that asks for chunks makes a member wait. A coordinator that asks for ever harms only the run that it
+  // leads.
+  [[nodiscard]] std::optional<Instant> moved() const { return moved_; }
+
   // Consumes a message of a delivery. False for any other message.
   [[nodiscard]] bool on(const net::Arrived& arrived, net::PeerId coordinator, net::Links& links, Instant now);
   void tick(net::PeerId coordinator, net::Links& links, Instant now);
@@ -82,6 +87,8 @@ class FileDelivery {
   std::uint64_t last_number_ = 0;
   std::uint64_t last_earlier_ = 0;  // of an earlier process
   std::uint64_t link_ = 0;          // number of the link with the coordinator
+  std::uint64_t acknowledged_ = 0;  // bytes of its bulk lane, which has little else for a coordinator
+  std::optional<Instant> moved_;
   Instant next_look_;
   std::vector<std::string> remarks_;
 };

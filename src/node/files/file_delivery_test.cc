@@ -2,106 +2,18 @@
 #include "node/files/file_delivery.h"
 
 #include <gmock/gmock.h>
-#include <gossamer/delivery.pb.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "host/api/durable_directories.h"
-#include "node/files/file_collection.h"
-#include "node/files/test_delivery_rules.h"
-#include "node/files/test_exchanging_node.h"
+#include "node/files/test_delivering.h"
 
 namespace gossamer::node {
 namespace {
 
-using ::testing::Contains;
+using testing::Delivering;
 using ::testing::ElementsAre;
 using testing::ExchangingNode;
-using ::testing::HasSubstr;
 using testing::make_bytes;
-
-// A coordinator, which is node 1, and a member.
-class Delivering : public ::testing::Test {
- protected:
-  void lead(std::shared_ptr<host::SimDisk> disk = nullptr) {
-    const std::uint64_t incarnation = ++leads_;
-    collection_.reset();
-    coordinator_.emplace(timeline_, internet_, 1, incarnation, std::move(disk));
-    collection_.emplace(
-        *coordinator_->disk, *coordinator_->exchange, rules_,
-        FileCollection::Options{
-            .directory = "/run/parts", .most_bytes = 10'000'000, .aside = coordinator_->aside});
-    coordinator_->on_other = [this](const net::Arrived& arrived) {
-      return collection_->on(arrived, *coordinator_->node.links, timeline_.now());
-    };
-    coordinator_->on_tick = [this] {
-      collection_->tick(*coordinator_->node.links, timeline_.now());
-      for (FileCollection::Blamed& one : collection_->take_blamed()) blamed_.push_back(std::move(one));
-      for (std::string& one : collection_->take_remarks()) coordinator_->remarks.push_back(std::move(one));
-    };
-  }
-  void join(std::shared_ptr<host::SimDisk> disk = nullptr) {
-    delivery_.reset();
-    member_.emplace(timeline_, internet_, 7, ++lives_, std::move(disk));
-    auto delivery = FileDelivery::start(*member_->disk, *member_->exchange, member_->aside, "/own/deliver");
-    ASSERT_TRUE(delivery.ok()) << delivery.error().message();
-    delivery_ = *std::move(delivery);
-    member_->on_other = [this](const net::Arrived& arrived) {
-      return delivery_->on(arrived, coordinator_->node.id, *member_->node.links, timeline_.now());
-    };
-    member_->on_tick = [this] {
-      delivery_->tick(coordinator_->node.id, *member_->node.links, timeline_.now());
-    };
-    member_->node.open(coordinator_->node);
-  }
-  void run_for(double seconds) {
-    for (int i = 0; i < seconds * 100; ++i) {
-      timeline_.run_until(timeline_.now() + from_seconds(0.01));
-      if (coordinator_) coordinator_->tick();
-      if (member_) member_->tick();
-    }
-  }
-  void write(const std::string& name, const std::string& bytes) {
-    ASSERT_TRUE(host::replace_file(*member_->disk, "/own/deliver/" + name, bytes).ok());
-  }
-  std::string collected(const std::string& name) {
-    const auto text = host::read_text(*coordinator_->disk, "/run/parts/" + name);
-    return text.ok() ? *text : "none";
-  }
-
-  host::Timeline timeline_{3};
-  host::SimInternet internet_{timeline_, 3};
-  // Whether this node was blamed, with these words, and no other.
-  [[nodiscard]] bool blames(std::uint64_t node, const std::string& words) {
-    const auto blamed = std::exchange(blamed_, {});
-    if (blamed.empty()) return false;
-    return std::ranges::all_of(blamed, [&](const auto& one) {
-      return one.peer.node == NodeId(node) && one.why.find(words) != std::string::npos;
-    });
-  }
-  void offer(net::Node& from, const std::string& name, const Sha256& id) {
-    offer(from, name, std::string(reinterpret_cast<const char*>(id.data()), id.size()));
-  }
-  void offer(net::Node& from, const std::string& name, const std::string& hash = std::string(32, 'x')) {
-    wire::Delivery body;
-    body.set_kind(wire::Delivery::OFFER);
-    body.set_name(name);
-    body.set_manifest(hash);
-    EXPECT_TRUE(from.send(coordinator_->node.id, host::Lane::kControl,
-                          {.channel = kDeliveries, .body = body.SerializeAsString(), .payload = {}}));
-  }
-
-  testing::AskedRules rules_;
-  std::vector<FileCollection::Blamed> blamed_;
-  std::uint64_t leads_ = 0;
-  std::uint64_t lives_ = 0;
-  bool written_ = false;
-  std::optional<ExchangingNode> coordinator_;
-  std::optional<FileCollection> collection_;
-  std::optional<ExchangingNode> member_;
-  std::unique_ptr<FileDelivery> delivery_;
-};
 
 // Files arrive whole, and the member then removes them. One that is still written is not looked at.
 TEST_F(Delivering, FilesArriveWhole) {
@@ -135,6 +47,46 @@ TEST_F(Delivering, IsUnderWayUntilItIsThere) {
   EXPECT_LT(looks, 2000);
   run_for(1);
   EXPECT_FALSE(FileDelivery::under_way(*member_->disk, "/own/deliver"));
+}
+
+// A delivery moves while bytes of its files come to the coordinator. It does not while nothing comes, or
+// while another peer asks for them.
+TEST_F(Delivering, MovesWhileBytesCome) {
+  lead();
+  join();
+  internet_.set_rates("m7", {.up_bytes_per_second = 1e5, .down_bytes_per_second = 1e5});
+  run_for(1);
+  EXPECT_EQ(delivery_->moved(), std::nullopt);
+  write("part-7-200", make_bytes(1'000'000));
+  run_for(2);
+  for (int i = 0; i < 5; ++i) {
+    run_for(1);
+    ASSERT_TRUE(delivery_->moved().has_value());
+    EXPECT_LT((timeline_.now() - *delivery_->moved()).seconds(), 0.5) << i;
+  }
+  EXPECT_EQ(collected("part-7-200"), "none");
+  internet_.cut("m7", "m1");
+  run_for(1);
+  const auto moved = delivery_->moved();
+  ExchangingNode other(timeline_, internet_, 8);
+  member_->node.open(other.node);
+  member_->store("/own/same", make_bytes(1'000'000));
+  const Sha256 id = describe_file(*member_->disk, "/own/same", "part-7-200")->manifest.id();
+  other.exchange->get({.id = id, .path = "/got", .most_bytes = 2'000'000});
+  other.exchange->donors(id, {member_->node.id});
+  for (int i = 0; i < 3000 && other.got.empty(); ++i) {
+    run_for(0.01);
+    other.tick();
+  }
+  EXPECT_FALSE(other.got.empty());
+  EXPECT_EQ(delivery_->moved(), moved);
+  internet_.heal("m7", "m1");
+  run_for(20);
+  EXPECT_EQ(collected("part-7-200"), make_bytes(1'000'000));
+  const auto last = delivery_->moved();
+  EXPECT_GT(last, moved);
+  run_for(5);
+  EXPECT_EQ(delivery_->moved(), last);
 }
 
 // A newer file of the same name takes the older one's place, also while the older is under way.
@@ -202,188 +154,6 @@ TEST_F(Delivering, AnotherLifeOfTheMember) {
   EXPECT_EQ(collected("part-7-12"), "of this one");
   EXPECT_THAT(*disk->list("/own/deliver"), ElementsAre("outgoing"));
   EXPECT_TRUE(disk->list("/own/deliver/outgoing")->empty());
-}
-
-// What cannot be offered is refused, and its sender blamed: names that lead elsewhere, no hash, no offer at
-// all.
-TEST_F(Delivering, MessagesThatCannotBe) {
-  lead();
-  join();
-  run_for(1);
-  for (const char* const name : {"../escape", "a/b", ".hidden", "", "x.tmp", "\x1b[2J"}) {
-    offer(member_->node, name);
-    run_for(0.3);
-    EXPECT_TRUE(blames(7, "which is no name of a file")) << name;
-  }
-  offer(member_->node, "part-7-1", std::string(31, 'x'));
-  run_for(0.3);
-  EXPECT_TRUE(blames(7, "has no hash"));
-  EXPECT_TRUE(member_->node.send(coordinator_->node.id, host::Lane::kControl,
-                                 {.channel = kDeliveries, .body = "\xff", .payload = {}}));
-  run_for(0.3);
-  EXPECT_TRUE(blames(7, "what no member can say"));
-}
-
-// The coordinator asks for nothing that its rules refuse. The sender is blamed once, and told each time, so
-// that it removes the file.
-TEST_F(Delivering, RefusedOnes) {
-  lead();
-  join();
-  rules_.of_node = NodeId(8);
-  write("part-7-1", make_bytes(3'000'000));
-  run_for(8);
-  EXPECT_TRUE(blames(7, "part-7-1: it owns no part"));
-  EXPECT_EQ(collected("part-7-1"), "none");
-  EXPECT_FALSE(coordinator_->disk->exists("/run/parts.incoming").ok() &&
-               *coordinator_->disk->exists("/run/parts.incoming"));
-  EXPECT_FALSE(FileDelivery::under_way(*member_->disk, "/own/deliver"));
-  EXPECT_THAT(delivery_->take_remarks(), Contains(HasSubstr("the coordinator refuses this file")));
-  rules_.of_node.reset();
-  write("part-7-1", make_bytes(3'000'000));
-  run_for(8);
-  EXPECT_FALSE(FileDelivery::under_way(*member_->disk, "/own/deliver"));
-  EXPECT_TRUE(blamed_.empty()) << "it was refused before";
-}
-
-// A file that hashes right and is not what it should be does not appear. Its sender is blamed, and told to
-// remove it. Another file of the same name is taken.
-TEST_F(Delivering, DamagedOnes) {
-  lead();
-  join();
-  rules_.damaged = "part-7-1";
-  write("part-7-1", make_bytes(3'000'000));
-  run_for(3);
-  EXPECT_TRUE(blames(7, "a wrong checksum"));
-  EXPECT_EQ(collected("part-7-1"), "none");
-  EXPECT_TRUE(coordinator_->disk->list("/run/parts.incoming")->empty());
-  EXPECT_FALSE(FileDelivery::under_way(*member_->disk, "/own/deliver"));
-  EXPECT_FALSE(collection_->failing());
-  rules_.damaged.clear();
-  write("part-7-1", "whole");
-  run_for(3);
-  EXPECT_EQ(collected("part-7-1"), "whole");
-}
-
-// A file that is larger than the coordinator takes is its sender's fault. So are chunks of other content.
-TEST_F(Delivering, OtherContent) {
-  lead();
-  join();
-  write("part-7-1", make_bytes(10'500'000));
-  run_for(3);
-  EXPECT_TRUE(blames(7, "larger than it may be"));
-  EXPECT_EQ(collected("part-7-1"), "none");
-  EXPECT_FALSE(collection_->failing());
-  const StoredFile file = member_->store("/own/other", make_bytes(3'000'000));
-  ASSERT_TRUE(host::replace_file(*member_->disk, "/own/other", make_bytes(3'000'000, 9)).ok());
-  member_->give(file);
-  offer(member_->node, "part-7-2", file.manifest.id());
-  run_for(3);
-  EXPECT_TRUE(blames(7, "part-7-2"));
-  EXPECT_EQ(collected("part-7-2"), "none");
-  EXPECT_TRUE(coordinator_->disk->list("/run/parts.incoming")->empty());
-}
-
-// An offer that the books do not show yet waits, and is asked for once they do. If not even its sender's own
-// words show it, the sender is to blame after a while in which it is heard.
-TEST_F(Delivering, EarlyOnes) {
-  lead();
-  join();
-  member_->on_tick = [this] {
-    delivery_->tick(coordinator_->node.id, *member_->node.links, timeline_.now());
-    constexpr std::uint32_t kAny = 99;
-    static_cast<void>(member_->node.send(coordinator_->node.id, host::Lane::kControl,
-                                         {.channel = kAny, .body = "beat", .payload = {}}));
-  };
-  rules_.verdicts["part-7-1"] = DeliveryRules::Early{};
-  write("part-7-1", "early");
-  run_for(20);
-  EXPECT_EQ(collected("part-7-1"), "none");
-  EXPECT_TRUE(blamed_.empty());
-  EXPECT_TRUE(FileDelivery::under_way(*member_->disk, "/own/deliver"));
-  rules_.verdicts["part-7-1"] = DeliveryRules::Early{.own = true};
-  run_for(1);
-  EXPECT_TRUE(blamed_.empty()) << "its marks are on their way";
-  rules_.verdicts.clear();
-  run_for(1);
-  EXPECT_EQ(collected("part-7-1"), "early");
-  rules_.verdicts["part-7-2"] = DeliveryRules::Early{.own = true};
-  write("part-7-2", "early");
-  run_for(1);
-  timeline_.run_until(timeline_.now() + from_seconds(8));
-  run_for(0.1);
-  EXPECT_TRUE(blamed_.empty()) << "the coordinator did not run, and its marks may have come meanwhile";
-  run_for(2);
-  EXPECT_TRUE(blames(7, "by its own marks it has not come so far"));
-  EXPECT_EQ(collected("part-7-2"), "none");
-}
-
-// What is needed no more is not asked for, and its sender may remove it.
-TEST_F(Delivering, UnneededOnes) {
-  lead();
-  join();
-  rules_.verdicts["part-7-1"] = DeliveryRules::Unneeded{};
-  write("part-7-1", "old");
-  run_for(2);
-  EXPECT_EQ(collected("part-7-1"), "none");
-  EXPECT_FALSE(FileDelivery::under_way(*member_->disk, "/own/deliver"));
-  EXPECT_TRUE(blamed_.empty());
-}
-
-// The coordinator names files itself.
-TEST_F(Delivering, TheCoordinatorNamesFiles) {
-  lead();
-  join();
-  rules_.verdicts["part-007-1"] = DeliveryRules::Awaited{"part-7-1"};
-  write("part-007-1", "named");
-  run_for(2);
-  EXPECT_EQ(collected("part-7-1"), "named");
-  EXPECT_EQ(collected("part-007-1"), "none");
-  EXPECT_FALSE(FileDelivery::under_way(*member_->disk, "/own/deliver"));
-}
-
-// A full disk is told, with the time of the last try. It is nobody's fault. The file arrives once there is
-// room.
-TEST_F(Delivering, AFullDisk) {
-  lead();
-  join();
-  run_for(1);
-  coordinator_->disk->restart_count({.capacity_bytes = 1'000'000});
-  write("part-7-2", make_bytes(2'000'000));
-  run_for(3);
-  EXPECT_THAT(coordinator_->remarks, Contains(HasSubstr("too little room")));
-  ASSERT_TRUE(collection_->failing());
-  const Instant before = collection_->failing()->at;
-  run_for(8);
-  ASSERT_TRUE(collection_->failing());
-  const Instant last = collection_->failing()->at;
-  EXPECT_GT(last, before);
-  EXPECT_THAT(collection_->failing()->last.message(), HasSubstr("too little room"));
-  coordinator_->disk->restart_count({});
-  run_for(10);
-  EXPECT_FALSE(collection_->failing());
-  EXPECT_TRUE(collected("part-7-2") == make_bytes(2'000'000));
-  EXPECT_TRUE(blamed_.empty());
-}
-
-// A node may offer for ever. Few of its offers wait, one is asked for at a time, and what it does not repeat
-// is forgotten. So another file of it comes through in the end, and files of others at once.
-TEST_F(Delivering, OffersAreBounded) {
-  lead();
-  join();
-  ExchangingNode other(timeline_, internet_, 8);
-  other.node.open(coordinator_->node);
-  run_for(1);
-  for (int i = 0; i < 500; ++i) offer(other.node, "name-" + std::to_string(i));
-  run_for(1);
-  write("part-7-1", "of another");
-  run_for(2);
-  EXPECT_EQ(collected("part-7-1"), "of another");
-  const auto arriving = coordinator_->disk->list("/run/parts.incoming");
-  ASSERT_TRUE(arriving.ok());
-  EXPECT_EQ(arriving->size(), 1U);
-  run_for(40);
-  EXPECT_TRUE(coordinator_->disk->list("/run/parts.incoming")->empty());
-  EXPECT_TRUE(blamed_.empty());
 }
 
 // The coordinator's machine loses its power at each operation of its disk in turn. The file is then at the

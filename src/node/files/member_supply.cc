@@ -110,7 +110,7 @@ void MemberSupply::tick(net::PeerId coordinator, Instant now) {
     if (!missing_.empty() && next_say_ <= now) say_progress(now);
     exchange_.tick(now);
     if (delivery_ != nullptr) delivery_->tick(coordinator, *links_, now);
-    if (brings_ && !brings_since_) brings_since_ = now;
+    if (brings_) brings_since_ = std::max(std::optional(brings_since_.value_or(now)), delivery_->moved());
     brings_ = brings_ && delivery_->brings_earlier() && now - *brings_since_ < kBringTime;
   }
   for (FileExchange::Got& got : exchange_.take_got()) fetched(std::move(got), now);

@@ -44,7 +44,8 @@ class MemberSupply {
     bool in_place = false;
   };
   static constexpr Duration kSayEvery{5'000'000'000};
-  // How long the engine waits for files of an earlier process to be brought.
+  // How long the engine waits for files of an earlier process to be brought, while nothing of them comes to
+  // the coordinator. A large file over a slow line takes longer, and the run goes on from what it has.
   static constexpr Duration kBringTime{600'000'000'000};
 
   // Looks which files are here, and begins to fetch the others. The disk outlives it.
@@ -69,6 +70,10 @@ class MemberSupply {
   [[nodiscard]] const Supplied& supplied() const { return supplied_; }
   // Why the files will never be here.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
+  // When something of what this member delivers came to the coordinator last.
+  [[nodiscard]] std::optional<Instant> moved() const {
+    return delivery_ == nullptr ? std::nullopt : delivery_->moved();
+  }
   // What people should know, since the last call.
   // Peers that have broken a rule of the exchange of files.
   [[nodiscard]] std::vector<FileExchange::Blamed> take_blamed() { return exchange_.take_blamed(); }
@@ -99,8 +104,8 @@ class MemberSupply {
   std::uint64_t fetched_bytes_ = 0;
   const Instant began_;
   Instant next_say_;
-  bool brings_ = false;  // files of an earlier process
-  std::optional<Instant> brings_since_;
+  bool brings_ = false;                  // files of an earlier process
+  std::optional<Instant> brings_since_;  // or since when nothing of them has come to the coordinator
   bool over_ = false;
   std::optional<Error> failure_;
   std::vector<std::string> remarks_;

@@ -124,7 +124,7 @@ class MemberSupplyTest : public ::testing::Test {
 
   host::Timeline timeline_{3};
   host::SimInternet internet_{timeline_, 3};
-  Supply told_{.directory = "/run/cache", .deliver = "/run/parts", .most_bytes = 1000};
+  Supply told_{.directory = "/run/cache", .deliver = "/run/parts", .most_bytes = 10'000'000};
   std::map<std::string, std::string> bytes_;
   ExchangingNode coordinator_{timeline_, internet_, 1};
   testing::AskedRules rules_;
@@ -291,6 +291,34 @@ TEST_F(MemberSupplyTest, BringsForTenMinutesAfterItsData) {
   timeline_.run_until(Instant{} + from_seconds(1400));
   run_for(0.1);
   expect_all(member);
+}
+
+// Claim: a slow line does not make the engine begin without what was saved, as bytes come. Once nothing has
+// come for ten minutes, it begins.
+TEST_F(MemberSupplyTest, BringsForAsLongAsBytesCome) {
+  const auto disk = std::make_shared<host::SimDisk>();
+  const std::string saved = make_bytes(5'000'000, 3);
+  ASSERT_TRUE(disk->make_directories("/own/deliver").ok());
+  ASSERT_TRUE(host::replace_file(*disk, "/own/deliver/part-7-30", saved).ok());
+  const SuppliedMember& member = join(7, disk);
+  internet_.set_rates("m7", {.up_bytes_per_second = 5e3, .down_bytes_per_second = 125e6});
+  run_for(100);
+  EXPECT_THAT(member.remarks, ::testing::Contains(HasSubstr("brings to the coordinator")));
+  run_for(700);
+  EXPECT_FALSE(member.supply->here()) << "five minutes are to come";
+  internet_.cut("m7", "m1");
+  run_for(590);
+  EXPECT_FALSE(member.supply->here());
+  internet_.heal("m7", "m1");
+  run_for(60);
+  internet_.cut("m7", "m1");
+  run_for(590);
+  EXPECT_FALSE(member.supply->here()) << "something has come meanwhile";
+  run_for(30);
+  expect_all(member);
+  internet_.heal("m7", "m1");
+  run_for(400);
+  EXPECT_TRUE(text(*coordinator_.disk, "/run/parts/part-7-30") == saved);
 }
 
 // A file that is larger than it was said to be is not taken, and the files will never be here.
