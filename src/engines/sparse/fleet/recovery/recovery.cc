@@ -274,51 +274,6 @@ PieceSources Recovery::sources() const {
   return sources;
 }
 
-// A network as it was at the last snapshot, or where the run began. After long training most rows are in the
-// copies, and drawing a row takes longer than loading it. So the copies are loaded first.
-std::unique_ptr<sparse::Network> Recovery::begin_with(NetworkPart part) {
-  if (plan_.base != job_.start) {
-    auto network = empty_network(job_, std::move(part));
-    load_copies(*network);
-    sparse::initialize(*network, job_.init, job_.labels.count, job_.compute);
-    return network;
-  }
-  reached(job_.probes, FleetProbe::kFromInitial);
-  auto network = starting_network(job_, part);
-  if (!network.ok()) {
-    restored_ = network.error();
-    return empty_network(job_, std::move(part));
-  }
-  load_copies(**network);
-  return *std::move(network);
-}
-
-void Recovery::make_patches() {
-  Patch rows{.piece = {.layer = layers_, .range = {}}, .network = nullptr};
-  NetworkPart rows_part = no_part(job_.shape);
-  bool any = false;
-  for (const RecoveryPlan::Lost& one : plan_.lost) {
-    if (one.rank != me_) continue;
-    if (one.piece.layer == layers_) {
-      rows_part.rows.add(one.piece.range.begin >> job_.shape.shard_shift);
-      any = true;
-    } else {
-      patches_.push_back({.piece = one.piece, .network = begin_with(part_of(job_.shape, one.piece))});
-    }
-  }
-  if (any) {
-    rows.network = begin_with(std::move(rows_part));
-    patches_.push_back(std::move(rows));
-  }
-  for (const Patch& patch : patches_) {
-    const std::size_t layer = patch.piece.layer;
-    reached(job_.probes, layer == layers_ ? FleetProbe::kRowsAnew
-                         : layer == 0     ? FleetProbe::kColumnsAnew
-                                          : FleetProbe::kUnitsAnew);
-  }
-  std::ranges::sort(patches_, std::greater(), [](const Patch& patch) { return patch.piece.layer; });
-}
-
 // Computes anew every lost piece above a hidden layer.
 void Recovery::replay_above(std::size_t layer) {
   if (patches_.empty()) make_patches();

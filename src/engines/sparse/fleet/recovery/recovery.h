@@ -59,8 +59,8 @@ class Recovery {
   [[nodiscard]] Result<Slices> stage(RecoveryStage stage, std::span<const Slices> got);
   // The rank of the member that gave what cannot be, if the last stage failed for that.
   [[nodiscard]] std::optional<std::size_t> giver() const { return giver_; }
-  // An error if the state that the run began with could not be read. Then the other results are worth
-  // nothing.
+  // An error if the state that the run began with could not be read, or if a lost piece has no copy. Then the
+  // other results are worth nothing.
   [[nodiscard]] const Result<void>& restored() const { return restored_; }
   // All pieces that this member has, recomputed ones among them. If two members have a piece, the one of
   // higher rank counts.
@@ -80,6 +80,7 @@ class Recovery {
   };
   using Gradients = std::vector<std::vector<ColumnPiece>>;  // by layer
 
+  [[nodiscard]] bool copied(const sparse::NetworkPart& part) const;
   [[nodiscard]] std::unique_ptr<sparse::Network> begin_with(sparse::NetworkPart part);
   void make_patches();
   void load_copies(sparse::Network& network);
