@@ -15,6 +15,9 @@
 // 5. kFinish: members that were behind apply the step that others have applied. The parts are put together.
 // 6. kDone, if pieces have moved. Only then may a member leave that gave its part away.
 //
+// In each stage each member gives each other a byte, whatever else it gives. So members are at most a stage
+// apart.
+//
 // A recovery may be given up at any time. Until it has finished it changes two things alone: a member that
 // was behind is so no more, and the log knows more. Thread rule: as for FleetLearner.
 #pragma once
@@ -99,6 +102,7 @@ class Recovery {
   void log_added(const Patch& patch, sparse::Learner& learner, StepNumber step);
   [[nodiscard]] const Sum& sum_of(std::size_t layer, const host::Range& columns) const;
   void catch_up();
+  [[nodiscard]] Slices marked(RecoveryStage stage, Slices given) const;
   [[nodiscard]] Slices give_logs() const;
   [[nodiscard]] Slices give_copies() const;
   [[nodiscard]] Slices give_gradients(std::size_t layer) const;
