@@ -191,6 +191,7 @@ void FleetEngine::next_stage(Instant now) {
   life_->bench->recovery.reset();
   life_->bench->got.clear();
   ++counters_.recoveries;
+  note_recovery(*life_, now);
   reach(FleetProbe::kRecovered);
   life_->rounds->forget();
   life_->rounds->restart(life_->applied);
