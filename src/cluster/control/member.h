@@ -155,6 +155,8 @@ class Member {
 
   [[nodiscard]] net::PeerId self() const { return options_.self; }
   [[nodiscard]] const View& view() const { return view_; }
+  // MemberLinks::moved_bytes().
+  [[nodiscard]] std::uint64_t moved_bytes() const { return peers_.moved_bytes(); }
   [[nodiscard]] const membership::Install& installed() const { return installed_; }
   [[nodiscard]] bool serving() const { return view_.find(options_.self) != nullptr; }
   // Its coordinator was told that the engine is prepared and that it reaches all members.

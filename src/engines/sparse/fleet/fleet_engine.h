@@ -96,17 +96,21 @@ struct FleetLife {
   std::optional<StepNumber> saved = {};    // the step of the checkpoint that has the held part
   Instant applied_at = {};                 // when the last step was applied
   Duration step_took = {};                 // between the last two
+  Instant told_at = {};                    // that it is to end, in this view
   std::optional<Instant> halt_by = {};     // until then it waits for a step after which all halt
   std::optional<Instant> look_again = {};  // when to ask again whether the save lasts or others halted
   bool halted = false;                     // its save lasts, and it leaves once all have halted
-  bool told_halted = false;    // has told the others that it needs nothing of this layout any more
-  bool others_halted = false;  // all others have told it so
-  bool saves_alone = false;    // what it holds, as soon as nothing is left to compute
-  bool alone = false;          // leaves as soon as its save lasts
-  bool rested = false;         // it has waited for that step at rest, too
+  bool told_halted = false;       // has told the others that it needs nothing of this layout any more
+  bool others_halted = false;     // all others have told it so
+  bool saves_alone = false;       // what it holds, as soon as nothing is left to compute
+  bool alone = false;             // leaves as soon as its save lasts
+  bool rested = false;            // it has waited for that step at rest or in a recovery, too
+  std::uint64_t moved_bytes = 0;  // when it last looked, in a recovery
   std::string leaves_because = {};
 };
 
+// Notes that a recovery has ended. The step after it has all of its time.
+void note_recovery(FleetLife& life, Instant now);
 // Notes that a step was applied: the others are there.
 void note_step(FleetLife& life, Instant now);
 // Whether the next step may begin if it is its turn. All members answer the same. Snapshots and checkpoints

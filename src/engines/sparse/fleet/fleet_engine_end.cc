@@ -2,6 +2,7 @@
 //
 // FleetEngine at the end of a run: it delivers its part and answers questions about it, or halts after a
 // checkpoint and leaves.
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,11 @@ namespace {
 constexpr Duration kLookEvery{100'000'000};
 constexpr Duration kOthersTime{10'000'000'000};
 constexpr Duration kRestTime{60'000'000'000};
+// Others may compute, or move bytes, of which this member sees nothing. The coordinator gives all ten minutes
+// to leave. What they hold must be saved in these, too.
+constexpr Duration kRecoveryTime{420'000'000'000};
+// Lines that move fewer bytes in kRestTime count as still.
+constexpr std::uint64_t kLeastBytes = 65536;
 
 // Whether the coordinator is heard. It would tell of the end.
 bool is_led(cluster::MemberProcess& process, Instant now) {
@@ -23,7 +29,19 @@ bool is_led(cluster::MemberProcess& process, Instant now) {
 // A dead member does not take its part in the step, so the wait for a common one has an end.
 Duration halt_time(const FleetLife& life) { return {kOthersTime.ns + 4 * life.step_took.ns}; }
 
+// Whether bytes have come from others, or got to them, since this was asked last.
+bool moves_bytes(FleetLife& life, const cluster::Member& member) {
+  const std::uint64_t moved = member.moved_bytes();
+  return moved >= std::exchange(life.moved_bytes, moved) + kLeastBytes;
+}
+
 }  // namespace
+
+void note_recovery(FleetLife& life, Instant now) {
+  if (!life.halt_by) return;
+  life.rested = false;
+  life.halt_by = now + halt_time(life);
+}
 
 void note_step(FleetLife& life, Instant now) {
   const Instant before = std::exchange(life.applied_at, now);
@@ -58,6 +76,7 @@ bool halt_anew(FleetLife& life, const std::optional<membership::StopAsked>& told
   if (life.alone) return false;
   life.look_again.reset();
   life.rested = false;
+  life.told_at = now;
   life.halt_by = now + halt_time(life);
   return false;
 }
@@ -70,17 +89,27 @@ void FleetEngine::stop(const std::string& reason, Instant now) {
     return leave(FleetEvent::kStopped, reason, now);
   stopping_ = reason;
   if (!at_work()) return save_alone();
+  life_->told_at = now;
   life_->halt_by = now + halt_time(*life_);
   if (halts(*life_)) go_on(now);  // another one has halted
 }
 
-// Another view may come for a member that rests or recovers. So it has more time, anew while it computes.
+// Another view may come for a member that rests, so it has more time. A recovery may take long, while a
+// coordinator sees to it that nobody waits for the dead. Without one it goes on as long as this member
+// computes or bytes move.
 void FleetEngine::halt_late(Instant now) {
   life_->halt_by.reset();
   if (!lives() || life_->alone || (at_work() && life_->wishes.end() == life_->applied)) return;
-  const bool steps = at_work() && life_->state != FleetState::kRecovering;
-  if (!in_hand_.idle()) life_->rested = false;
-  if (steps || std::exchange(life_->rested, true)) return advance(FleetEvent::kLostAtEnd, now);
+  const bool recovers = life_->state == FleetState::kRecovering;
+  const bool led = recovers && is_led(process(), now);
+  const Instant latest = life_->told_at + kRecoveryTime;
+  if (led && now < latest) {
+    life_->halt_by = latest;
+    return;
+  }
+  if (!in_hand_.idle() || (recovers && moves_bytes(*life_, member()))) life_->rested = false;
+  const bool steps = at_work() && !recovers;
+  if (steps || led || std::exchange(life_->rested, true)) return advance(FleetEvent::kLostAtEnd, now);
   life_->halt_by = now + kRestTime;
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FleetEngine while the view changes: it comes to rest, reports, takes up a layout, and gets its part of it.
+#include <fmt/format.h>
 #include <gossamer/sparse_fleet.pb.h>
 
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -33,6 +35,57 @@ void say_frozen(const FleetLife& life, cluster::Member& member, Instant now) {
     life.snapshots.report(life.rank, report);
   }
   member.frozen(report.SerializeAsString(), shards, now);
+}
+
+// Whether this member can go on as its layout says. Another one is a step ahead only after this one has given
+// all to that step.
+bool can_catch_up(const FleetLife& life) {
+  if (!life.part || life.applied == life.layout->resume) return true;
+  return life.applied.value + 1 == life.layout->resume.value && life.rounds->has_given_all(life.applied);
+}
+
+Error untrue(StepNumber resume) {
+  return {.kind = ErrorKind::kBadData,
+          .where = "a report at rest",
+          .what = "a member has applied a step, it says, to which this one has not given all",
+          .got = fmt::format("{} steps", resume.value),
+          .fix = "look whether all nodes run the same version"};
+}
+
+// Blames the other members that say that they have applied the last step before `resume`. False: there is
+// none.
+bool blame_ahead(const FleetLife& life, const cluster::ExchangeView& view, cluster::Member& member,
+                 Instant now) {
+  bool any = false;
+  for (std::size_t rank = 0; rank < view.members.size(); ++rank) {
+    const LayoutMember& one = life.layout->members[rank];
+    if (rank == life.rank || !one.before || one.applied != life.layout->resume) continue;
+    member.blame(view.members[rank], untrue(life.layout->resume), now);
+    any = true;
+  }
+  return any;
+}
+
+struct Place {
+  Epoch epoch;
+  std::size_t rank;
+};
+
+// The life knows its layout. It does not have its part of it yet.
+void take_up(FleetLife& life, Layout layout, const Place& place, Instant now) {
+  life.installed = place.epoch;
+  if (auto counts = life.snapshots.take_up(layout)) {
+    reached(life.job->probes, FleetProbe::kSnapshotCounts);
+    life.upkeep.push_back(keep_work(*std::move(counts)));
+  }
+  life.delivered = false;
+  life.layout = std::move(layout);
+  life.rank = place.rank;
+  life.wishes.restart(place.rank);
+  life.plan = plan_recovery(*life.layout, life.job->shape);
+  if (!life.job->guarded(FleetDefect::kNoSnapshotBeforeMoves)) life.plan.snapshot = false;
+  life.stages = recovery_stages(life.plan, life.job->shape.layers());
+  life.reporter.begin_layout(place.epoch, *life.layout, life.plan, now);
 }
 
 }  // namespace
@@ -68,22 +121,13 @@ void FleetEngine::install(Instant now) {
   if (!rank) return;
   // It has ended a step since its report, to save the same one as the others, and is about to leave.
   if (life_->part && layout->resume < life_->applied) return;
-  life_->installed = epoch;
-  if (auto counts = life_->snapshots.take_up(*layout)) {
-    reach(FleetProbe::kSnapshotCounts);
-    life_->upkeep.push_back(keep_work(*std::move(counts)));
-  }
-  life_->delivered = false;
-  life_->layout = *std::move(layout);
-  life_->rank = *rank;
-  life_->wishes.restart(*rank);
-  life_->plan = plan_recovery(*life_->layout, life_->job->shape);
-  if (!life_->job->guarded(FleetDefect::kNoSnapshotBeforeMoves)) life_->plan.snapshot = false;
-  life_->stages = recovery_stages(life_->plan, life_->job->shape.layers());
-  life_->reporter.begin_layout(epoch, *life_->layout, life_->plan, now);
+  take_up(*life_, *std::move(layout), {.epoch = epoch, .rank = *rank}, now);
   // If the member's view is newer than the installed one, the next freeze is already under way.
-  if (member().view().epoch() == epoch && exchange_view(member().view(), *life_->layout, epoch))
-    advance(FleetEvent::kInstalled, now);
+  if (member().view().epoch() != epoch) return;
+  const auto view = exchange_view(member().view(), *life_->layout, epoch);
+  if (!view) return;
+  if (can_catch_up(*life_)) return advance(FleetEvent::kInstalled, now);
+  if (!blame_ahead(*life_, *view, member(), now)) fail(untrue(life_->layout->resume), now);
 }
 
 void FleetEngine::begin_recovery(Instant now) {
@@ -147,6 +191,7 @@ void FleetEngine::next_stage(Instant now) {
   life_->bench->recovery.reset();
   life_->bench->got.clear();
   ++counters_.recoveries;
+  note_recovery(*life_, now);
   reach(FleetProbe::kRecovered);
   life_->rounds->forget();
   life_->rounds->restart(life_->applied);

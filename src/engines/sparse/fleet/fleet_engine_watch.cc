@@ -15,7 +15,7 @@ std::optional<FleetTakenUp> taken_up_by(const FleetLife& life) {
                       .layout = *life.layout,
                       .plan = life.plan,
                       .recovered = life.recovered == life.installed,
-                      .lacks_no_more = life.rounds->order().rounds_left() == 1,
+                      .lacks_no_more = life.rounds->has_given_all(life.applied),
                       .known_by_all = known,
                       .stored = snapshots.stored() ? snapshots.under_way()->step : known,
                       .all_kept = known > life.job->start && snapshots.all_kept(*life.layout)};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Members exchange in another way than the usual one: all outputs.
+// Members exchange in another way than the usual one, all outputs, or more than links carry at once.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -112,6 +112,22 @@ TEST(FleetExchange, OutputsCostWhatThePageSays) {
   const double all = bytes_of_a_step(ExchangeKind::kDslide);
   const double scored = 3 * (4.0 * 256 + 8.0 * 256 * 512 / 4);
   EXPECT_NEAR(all - own, scored - 3 * 8.0 * 256, 0.02 * scored);
+}
+
+// Claim: in a recovery of many layers a member that needs nothing does not run ahead of the others. What it
+// gives to one that is slow does not heap up in memory, and nobody is accused of being too far ahead.
+TEST(FleetExchange, NobodyRunsAheadInARecovery) {
+  const TinyProblem problem(
+      {.hidden = 64, .dense = {64, 64, 64, 64, 64, 64}, .samples = 768, .steps = 60, .snapshot_every = 1000});
+  SparseFleet fleet(problem, {.first_members = 4, .copies = 2, .longest_work = Duration{1}});
+  while (!fleet.step() || *fleet.step() < StepNumber(45)) fleet->run_for(0.01);
+  fleet->internet().set_rates("m4", {.up_bytes_per_second = 1e6});
+  fleet->kill("m2");
+  fleet->run_for(200);
+  ASSERT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
+  EXPECT_EQ(fleet->log().find("too far ahead"), std::string::npos) << fleet->log();
+  EXPECT_EQ(fleet->lives(), 4U);
+  EXPECT_TRUE(fleet.done()) << fleet->log();
 }
 
 }  // namespace

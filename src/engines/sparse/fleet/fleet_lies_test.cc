@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A member that gives what no member can have ends its own life, and no other.
+#include <gossamer/membership.pb.h>
+#include <gossamer/sparse_fleet.pb.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -203,6 +206,66 @@ TEST(FleetLies, AskingForTheEndAndStaying) {
   fleet->run_for(20);
   EXPECT_GT(fleet.step().value().value, then.value + 20) << fleet->log();
   EXPECT_EQ(fleet->failure(), std::nullopt);
+}
+
+// Lets a member say in its reports that it has applied one more step. Its engine hangs then for some time.
+void claim_a_step(simulation::SimMember& liar, Duration hangs) {
+  liar.falsify([&liar, hangs](membership::ToCoordinator& said) {
+    sparse_fleet::Report report;
+    if (!said.has_frozen() || !report.ParseFromString(said.frozen().report()) || !report.has_part()) return;
+    report.set_applied(report.applied() + 1);
+    said.mutable_frozen()->set_report(report.SerializeAsString());
+    liar.hang(hangs);
+  });
+}
+
+// Claim: a member that claims to be a step ahead of all others is fenced. The others keep their lives and
+// train the same network. It does not matter how far they are in their step, nor whether they compute a lost
+// part anew. If each of them has given all to the step, they apply it.
+TEST(FleetLies, AStepThatNobodyHasTaken) {
+  const TinyProblem problem({.dense = {64}, .steps = 120});
+  sparse::Network alone = problem.train_alone();
+  int fenced = 0;
+  for (std::uint64_t later = 0; later < 16; ++later) {
+    SCOPED_TRACE(::testing::Message() << "seed " << later);
+    SparseFleet fleet(problem, {.first_members = 5, .copies = 2, .seed = later});
+    while (!fleet.step() || *fleet.step() < StepNumber(20)) fleet->run_for(0.001);
+    fleet->run_for(0.004 * static_cast<double>(later));
+    std::map<std::string, Incarnation> innocent;
+    for (const char* const machine : {"m1", "m3", "m5"})
+      innocent[machine] = fleet->member(machine).life().value();
+    const Incarnation liar = fleet->member("m2").life().value();
+    claim_a_step(fleet->member("m2"), from_seconds(100));
+    if (later % 2 == 0) {
+      fleet->kill("m4");
+    } else {
+      fleet.join();
+    }
+    fleet->run_for(10);
+    fenced += fleet->durable().fenced(liar) ? 1 : 0;
+    fleet->kill("m2");
+    fleet->run_for(60);
+    ASSERT_EQ(fleet->failure(), std::nullopt) << *fleet->failure();
+    ASSERT_TRUE(fleet.done()) << *fleet.unfinished() << "\n" << fleet->log();
+    EXPECT_LT(fleet.distance_to(alone), 1e-4);
+    for (const auto& [machine, life] : innocent) EXPECT_EQ(fleet->member(machine).life(), life) << machine;
+  }
+  EXPECT_GT(fenced, 3);
+}
+
+// Claim: a member that is told to go on from a step which neither it nor any other one has applied fails with
+// an error. The others train on.
+TEST(FleetLies, AStepThatTheMemberItselfIsSaidToHaveTaken) {
+  const TinyProblem problem({.steps = 60});
+  SparseFleet fleet(problem, {.first_members = 4, .copies = 2});
+  while (!fleet.step() || *fleet.step() < StepNumber(20)) fleet->run_for(0.001);
+  claim_a_step(fleet->member("m2"), {});
+  fleet.join();
+  fleet->run_for(60);
+  ASSERT_TRUE(fleet->failure());
+  EXPECT_EQ(fleet->failure()->substr(0, 20), "m2: a report at rest");
+  EXPECT_TRUE(fleet->member("m2").done());
+  EXPECT_TRUE(fleet.done()) << *fleet.unfinished() << "\n" << fleet->log();
 }
 
 }  // namespace

@@ -40,11 +40,15 @@ class FleetRounds {
   [[nodiscard]] bool waits(const Item& item) const {
     return needs_gifts(item) && !given_.contains(before(item));
   }
+  // Whether all rounds of the oldest step but the last are computed, and it is this step. Others can apply it
+  // only then.
+  [[nodiscard]] bool has_given_all(StepNumber step) const {
+    const auto oldest = order_.oldest();
+    return oldest && oldest->step == step && is_last(*oldest);
+  }
   // The last round of a step that lacks nothing more; nothing: it lacks something.
   [[nodiscard]] std::optional<Item> last_of(StepNumber step) const {
-    const auto oldest = order_.oldest();
-    const bool last = oldest && oldest->step == step && is_last(*oldest) && !waits(*oldest);
-    return last ? oldest : std::nullopt;
+    return has_given_all(step) && !waits(*order_.oldest()) ? order_.oldest() : std::nullopt;
   }
   // All members have given something in a round.
   void give(const Item& item, std::vector<Slices> gifts) { given_[item] = std::move(gifts); }

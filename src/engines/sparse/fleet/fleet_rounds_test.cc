@@ -45,10 +45,14 @@ TEST(FleetRounds, KnowTheLastRoundThatLacksNothing) {
     EXPECT_EQ(rounds.last_of(StepNumber(5)), std::nullopt);
     if (i > 0) rounds.give({.step = StepNumber(5), .round = i - 1}, gifts("x"));
     EXPECT_EQ(rounds.last_of(StepNumber(5)), std::nullopt);
+    EXPECT_FALSE(rounds.has_given_all(StepNumber(5)));
     (void)rounds.begin({.step = StepNumber(5), .round = i});
     (void)rounds.computed();
   }
   EXPECT_EQ(rounds.last_of(StepNumber(5)), std::nullopt);
+  EXPECT_TRUE(rounds.has_given_all(StepNumber(5)));
+  EXPECT_FALSE(rounds.has_given_all(StepNumber(4)));
+  EXPECT_FALSE(rounds.has_given_all(StepNumber(6)));
   rounds.give({.step = StepNumber(5), .round = 2}, gifts("x"));
   EXPECT_EQ(rounds.last_of(StepNumber(5)), last);
   EXPECT_EQ(rounds.last_of(StepNumber(4)), std::nullopt);

@@ -25,6 +25,10 @@ std::size_t size_of(const Range& range) { return range.end - range.begin; }
 // One byte of a logged step: whether the step began when all before it were applied.
 constexpr std::uint64_t kFreshBytes = 1;
 
+// Bytes behind all that a member gives another one. A member that needs nothing would else run through all
+// stages, and its gifts would heap up with those that wait for somebody slow.
+constexpr std::uint64_t kMarkBytes = 1;
+
 std::uint64_t logged_bytes(const FleetJob& job) {
   std::uint64_t bytes = sizeof(PartitionShare);
   for (std::size_t layer = 0; layer < job.shape.layers(); ++layer)
@@ -70,8 +74,7 @@ std::vector<RecoveryStage> recovery_stages(const RecoveryPlan& plan, std::size_t
 
 std::uint64_t stage_bytes(const FleetJob& job, const RecoveryPlan& plan, RecoveryStage stage,
                           std::size_t from, std::size_t to) {
-  if (stage.kind == Kind::kDone) return 1;
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = kMarkBytes;
   if (stage.kind == Kind::kLogs && from == plan.log_donor && std::ranges::count(plan.without_log, to) != 0)
     bytes += (plan.resume.value - plan.base.value) * logged_bytes(job);
   if (stage.kind == Kind::kCopies) {
@@ -107,9 +110,9 @@ Result<Slices> Recovery::stage(RecoveryStage stage, std::span<const Slices> got)
   }
   before_ = stage;
   switch (stage.kind) {
-    case Kind::kLogs: return give_logs();
-    case Kind::kCopies: return give_copies();
-    case Kind::kGradients: replay_above(stage.layer); return give_gradients(stage.layer);
+    case Kind::kLogs: return marked(stage, give_logs());
+    case Kind::kCopies: return marked(stage, give_copies());
+    case Kind::kGradients: replay_above(stage.layer); return marked(stage, give_gradients(stage.layer));
     case Kind::kSnapshot:
       replay_above(0);
       catch_up();
@@ -119,10 +122,21 @@ Result<Slices> Recovery::stage(RecoveryStage stage, std::span<const Slices> got)
       catch_up();
       finish();
       return Slices();
-    case Kind::kDone: return Slices{Slice::of(std::string(layout_.members.size(), '\0'))};
+    case Kind::kDone: return marked(stage, {});
   }
   CHECK(false, static_cast<int>(stage.kind));
   return Slices();
+}
+
+Slices Recovery::marked(RecoveryStage stage, Slices given) const {
+  SliceReader reader(std::move(given));
+  Slices all;
+  for (std::size_t rank = 0; rank < layout_.members.size(); ++rank) {
+    Slices part = reader.take(stage_bytes(job_, plan_, stage, me_, rank) - kMarkBytes);
+    all.insert(all.end(), part.begin(), part.end());
+    all.push_back(Slice::of(std::string(kMarkBytes, '\0')));
+  }
+  return all;
 }
 
 Result<void> Recovery::take(RecoveryStage stage, std::span<const Slices> got) {
@@ -144,7 +158,7 @@ Error Recovery::wrong(std::size_t rank, std::string_view what, float most) {
 
 // The log stays as it was unless all of it is good.
 Result<void> Recovery::take_log(const Slices& bytes) {
-  if (total_bytes(bytes) == 0) return {};
+  if (total_bytes(bytes) == kMarkBytes) return {};
   SliceReader reader(bytes);
   const std::size_t rows = learner_.rows();
   const sparse::HeldRows all(job_.shape.network.labels, job_.shape.shard_shift);
@@ -272,51 +286,6 @@ PieceSources Recovery::sources() const {
       sources[piece] = patch.network.get();
   }
   return sources;
-}
-
-// A network as it was at the last snapshot, or where the run began. After long training most rows are in the
-// copies, and drawing a row takes longer than loading it. So the copies are loaded first.
-std::unique_ptr<sparse::Network> Recovery::begin_with(NetworkPart part) {
-  if (plan_.base != job_.start) {
-    auto network = empty_network(job_, std::move(part));
-    load_copies(*network);
-    sparse::initialize(*network, job_.init, job_.labels.count, job_.compute);
-    return network;
-  }
-  reached(job_.probes, FleetProbe::kFromInitial);
-  auto network = starting_network(job_, part);
-  if (!network.ok()) {
-    restored_ = network.error();
-    return empty_network(job_, std::move(part));
-  }
-  load_copies(**network);
-  return *std::move(network);
-}
-
-void Recovery::make_patches() {
-  Patch rows{.piece = {.layer = layers_, .range = {}}, .network = nullptr};
-  NetworkPart rows_part = no_part(job_.shape);
-  bool any = false;
-  for (const RecoveryPlan::Lost& one : plan_.lost) {
-    if (one.rank != me_) continue;
-    if (one.piece.layer == layers_) {
-      rows_part.rows.add(one.piece.range.begin >> job_.shape.shard_shift);
-      any = true;
-    } else {
-      patches_.push_back({.piece = one.piece, .network = begin_with(part_of(job_.shape, one.piece))});
-    }
-  }
-  if (any) {
-    rows.network = begin_with(std::move(rows_part));
-    patches_.push_back(std::move(rows));
-  }
-  for (const Patch& patch : patches_) {
-    const std::size_t layer = patch.piece.layer;
-    reached(job_.probes, layer == layers_ ? FleetProbe::kRowsAnew
-                         : layer == 0     ? FleetProbe::kColumnsAnew
-                                          : FleetProbe::kUnitsAnew);
-  }
-  std::ranges::sort(patches_, std::greater(), [](const Patch& patch) { return patch.piece.layer; });
 }
 
 // Computes anew every lost piece above a hidden layer.

@@ -15,6 +15,9 @@
 // 5. kFinish: members that were behind apply the step that others have applied. The parts are put together.
 // 6. kDone, if pieces have moved. Only then may a member leave that gave its part away.
 //
+// In each stage each member gives each other a byte, whatever else it gives. So members are at most a stage
+// apart.
+//
 // A recovery may be given up at any time. Until it has finished it changes two things alone: a member that
 // was behind is so no more, and the log knows more. Thread rule: as for FleetLearner.
 #pragma once
@@ -59,8 +62,8 @@ class Recovery {
   [[nodiscard]] Result<Slices> stage(RecoveryStage stage, std::span<const Slices> got);
   // The rank of the member that gave what cannot be, if the last stage failed for that.
   [[nodiscard]] std::optional<std::size_t> giver() const { return giver_; }
-  // An error if the state that the run began with could not be read. Then the other results are worth
-  // nothing.
+  // An error if the state that the run began with could not be read, or if a lost piece has no copy. Then the
+  // other results are worth nothing.
   [[nodiscard]] const Result<void>& restored() const { return restored_; }
   // All pieces that this member has, recomputed ones among them. If two members have a piece, the one of
   // higher rank counts.
@@ -80,6 +83,7 @@ class Recovery {
   };
   using Gradients = std::vector<std::vector<ColumnPiece>>;  // by layer
 
+  [[nodiscard]] bool copied(const sparse::NetworkPart& part) const;
   [[nodiscard]] std::unique_ptr<sparse::Network> begin_with(sparse::NetworkPart part);
   void make_patches();
   void load_copies(sparse::Network& network);
@@ -98,6 +102,7 @@ class Recovery {
   void log_added(const Patch& patch, sparse::Learner& learner, StepNumber step);
   [[nodiscard]] const Sum& sum_of(std::size_t layer, const host::Range& columns) const;
   void catch_up();
+  [[nodiscard]] Slices marked(RecoveryStage stage, Slices given) const;
   [[nodiscard]] Slices give_logs() const;
   [[nodiscard]] Slices give_copies() const;
   [[nodiscard]] Slices give_gradients(std::size_t layer) const;

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Recovery: the functions that train lost pieces anew.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -15,6 +19,72 @@ namespace gossamer::sparse_engine {
 
 using host::Range;
 using sparse::LayerState;
+using sparse::NetworkPart;
+
+namespace {
+
+Error no_copy(StepNumber base) {
+  return {.where = fmt::format("step {}", base.value),
+          .what = "a part of what the run has learnt is lost: no member has it, nor a copy of it",
+          .fix = "resume the run from its newest checkpoint"};
+}
+
+}  // namespace
+
+// Whether there are copies of all of it. The state that the run began with would lack what was learnt since.
+bool Recovery::copied(const NetworkPart& part) const {
+  Pieces copies;
+  for (const RecoveryPlan::Fetch& fetch : plan_.fetches) {
+    if (fetch.to == me_) copies.insert(fetch.piece);
+  }
+  return std::ranges::includes(copies, pieces_of(job_.shape, part));
+}
+
+// A network as it was at the last snapshot, or where the run began. After long training most rows are in the
+// copies, and drawing a row takes longer than loading it. So the copies are loaded first.
+std::unique_ptr<sparse::Network> Recovery::begin_with(NetworkPart part) {
+  if (plan_.base != job_.start) {
+    if (!copied(part)) restored_ = no_copy(plan_.base);
+    auto network = empty_network(job_, std::move(part));
+    load_copies(*network);
+    sparse::initialize(*network, job_.init, job_.labels.count, job_.compute);
+    return network;
+  }
+  reached(job_.probes, FleetProbe::kFromInitial);
+  auto network = starting_network(job_, part);
+  if (!network.ok()) {
+    restored_ = network.error();
+    return empty_network(job_, std::move(part));
+  }
+  load_copies(**network);
+  return *std::move(network);
+}
+
+void Recovery::make_patches() {
+  Patch rows{.piece = {.layer = layers_, .range = {}}, .network = nullptr};
+  NetworkPart rows_part = no_part(job_.shape);
+  bool any = false;
+  for (const RecoveryPlan::Lost& one : plan_.lost) {
+    if (one.rank != me_) continue;
+    if (one.piece.layer == layers_) {
+      rows_part.rows.add(one.piece.range.begin >> job_.shape.shard_shift);
+      any = true;
+    } else {
+      patches_.push_back({.piece = one.piece, .network = begin_with(part_of(job_.shape, one.piece))});
+    }
+  }
+  if (any) {
+    rows.network = begin_with(std::move(rows_part));
+    patches_.push_back(std::move(rows));
+  }
+  for (const Patch& patch : patches_) {
+    const std::size_t layer = patch.piece.layer;
+    reached(job_.probes, layer == layers_ ? FleetProbe::kRowsAnew
+                         : layer == 0     ? FleetProbe::kColumnsAnew
+                                          : FleetProbe::kUnitsAnew);
+  }
+  std::ranges::sort(patches_, std::greater(), [](const Patch& patch) { return patch.piece.layer; });
+}
 
 // Trains in the order in which the lost part was trained, so that its reads lack the same steps. For each
 // step it goes through those phases alone on which the patch's own rows depend.
