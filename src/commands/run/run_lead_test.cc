@@ -126,6 +126,7 @@ class RunLeadTest : public ::testing::Test {
     options.listen = {.host = "127.0.0.1", .port = 0};
     options.store = "sqlite:" + root_ + "/store";
     options.report.log.level = node::LogLevel::kError;
+    options.first_members = options.file.first = 2;
     const auto leads = [](const host::Endpoint&, const std::string&) { return Result<void>(); };
     const run::NodeHost host = machine_.host_with(*disk_);
     const run::NodeHost real{.disk = host.disk,
@@ -147,10 +148,11 @@ class RunLeadTest : public ::testing::Test {
     const auto there = disk_->exists(paths_.root + "/nodes/ended");
     return there.ok() && *there;
   }
-  [[nodiscard]] StepNumber start() const {
-    const auto file = run::read_lead_file(*disk_, node::lead_directory(paths_.root));
-    return file.ok() ? file->start.value_or(StepNumber()) : StepNumber();
+  [[nodiscard]] run::LeadFile lead_file() const {
+    auto file = run::read_lead_file(*disk_, node::lead_directory(paths_.root));
+    return file.ok() ? *std::move(file) : run::LeadFile();
   }
+  [[nodiscard]] StepNumber start() const { return lead_file().start.value_or(StepNumber()); }
   // All steps before it are done, by the store.
   [[nodiscard]] StepNumber committed() const {
     host::SqliteStore store(root_ + "/store");
@@ -206,8 +208,11 @@ TEST_F(RunLeadTest, AFleetThatWasGivenUpIsNotLedOn) {
   EXPECT_FALSE(ended());
 }
 
-// A process that leads two fleets, one after the other, leaves the second one to the next process.
+// A process that leads two fleets, one after the other, leaves the second one to the next process. A run
+// whose members are gone goes on with whoever comes, so the next process waits for one member, too.
 TEST_F(RunLeadTest, TheSecondFleetOfAProcessIsLedOn) {
+  ASSERT_TRUE(lead({.stop = once_it_leads()}).ok());
+  EXPECT_EQ(lead_file().first, 2U);
   bool put = false;
   const auto second = [&, leads = once_it_leads(2)] {
     if (!std::exchange(put, true)) put_checkpoint(4, paths_.checkpoints());
@@ -215,6 +220,7 @@ TEST_F(RunLeadTest, TheSecondFleetOfAProcessIsLedOn) {
   };
   ASSERT_TRUE(lead({.stop = second}).ok());
   EXPECT_EQ(told("waits_for_members"), 1);
+  EXPECT_EQ(lead_file().first, 1U);
   EXPECT_EQ(committed(), StepNumber(4));
   EXPECT_FALSE(ended());
 }
