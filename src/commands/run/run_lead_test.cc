@@ -44,7 +44,9 @@ class LedRun final : public LedTraining {
     const auto there =
         disk_.exists(checkpoints_ + "/" + tensors::fleet_file_name({.step = step, .node = NodeId(1)}));
     if (!there.ok() || !*there) return std::nullopt;
-    return tensors::CheckpointInfo{.next_step = step, .run_id = "r", .config_fingerprint = "f"};
+    const auto files =
+        tensors::open_fleet_files(disk_, checkpoints_, "f", step, [](std::string_view, EventFields) {});
+    return files.ok() && files->has_value() ? std::optional((*files)->info) : std::nullopt;
   }
   [[nodiscard]] Result<Led> lead(const FleetWanted& wanted) override {
     auto workload = std::make_unique<engine::LockstepWorkload>(
@@ -250,6 +252,24 @@ TEST_F(RunLeadTest, KilledAtEveryDiskOperationAsAFleetBeginsAnew) {
   }
   EXPECT_EQ(start(), StepNumber(4));
   EXPECT_TRUE(ended());
+}
+
+// A fleet is led on by another process. What the run had cost by its newest checkpoint counts, though the
+// fleet began with an older one, and the newest one has no record of the cost yet.
+TEST_F(RunLeadTest, CostsOfTheProcessBeforeCount) {
+  ASSERT_TRUE(lead({.stop = once_it_leads()}).ok());
+  for (const std::uint64_t step : {4U, 8U, 12U}) {
+    put_checkpoint(step, paths_.checkpoints());
+    const tensors::CheckpointInfo info{.next_step = StepNumber(step),
+                                       .run_id = "r",
+                                       .config_fingerprint = "f",
+                                       .cost = {.train_seconds = 10.0 * static_cast<double>(step)}};
+    if (step == 12) continue;
+    ASSERT_TRUE(tensors::write_run_record(*disk_, paths_.checkpoints(), info).ok());
+  }
+  const auto stopped = lead({});
+  ASSERT_TRUE(stopped.ok()) << stopped.error().message();
+  EXPECT_EQ(stopped->cost_before.train_seconds, 80);
 }
 
 // Members left while nobody led, and the fleet is given up for an older checkpoint than they have. A process
