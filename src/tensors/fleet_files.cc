@@ -74,6 +74,8 @@ Result<void> write_run_record(host::Disk& disk, const std::string& directory, co
   return write_checkpoint(disk, fmt::format("{}/{}{}", directory, stem(info.next_step), kRecord), info, {});
 }
 
+bool is_run_record(std::string_view name) { return take_step(name).has_value() && name == kRecord; }
+
 bool is_fleet_file(std::string_view name) { return step_of(name).has_value(); }
 
 Result<std::map<StepNumber, std::vector<std::string>>> list_fleet_files(host::Disk& disk,

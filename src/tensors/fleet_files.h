@@ -46,6 +46,8 @@ struct FleetFileName {
 // Nothing for any other name, such as that of a record.
 [[nodiscard]] std::optional<FleetFileName> read_fleet_file_name(std::string_view name);
 
+// Whether it is the name of a record of what the run had cost.
+[[nodiscard]] bool is_run_record(std::string_view name);
 // Whether a finished file of a fleet's checkpoint can have this name.
 [[nodiscard]] bool is_fleet_file(std::string_view name);
 // The files of fleets' checkpoints in the directory, unfinished ones too, by step.

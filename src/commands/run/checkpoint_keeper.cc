@@ -77,10 +77,23 @@ void CheckpointKeeper::look(const tensors::CheckpointInfo& info, EventSink event
         std::ranges::count_if(step->second, [](const std::string& name) { return !name.ends_with(".tmp"); }));
     if (std::exchange(seen_[step->first], written) == written && !again) continue;
     if (!options_.whole(step->first)) continue;
-    events("checkpoint_written", {{"step", step->first.value}});
+    const bool known = std::ranges::any_of(step->second, tensors::is_run_record);
+    if (!known) events("checkpoint_written", {{"step", step->first.value}});
     add(step->first);
-    record(info);
+    if (!known) record(info);
   }
+}
+
+tensors::RunCost cost_by_checkpoints(host::Disk& disk, const std::string& directory,
+                                     const LedTraining& training) {
+  tensors::RunCost most;
+  const auto files = tensors::list_fleet_files(disk, directory);
+  if (!files.ok()) return most;
+  for (const auto& [step, names] : *files) {
+    const auto info = training.checkpoint(step);
+    if (info && info->cost.train_seconds > most.train_seconds) most = info->cost;
+  }
+  return most;
 }
 
 // Without this record a summary lacks what came before.

@@ -16,6 +16,7 @@
 
 #include "base/counters.h"
 #include "base/ids.h"
+#include "commands/engine/training.h"
 #include "host/api/disk.h"
 #include "tensors/checkpoint.h"
 
@@ -45,8 +46,8 @@ class CheckpointKeeper {
   static constexpr std::uint64_t kLookAgain = 50;
 
   // Looks for new checkpoints, and sends the event `checkpoint_written` for each that has
-  // become whole. `info` is what is known of the run by now. A file that cannot be read or
-  // removed now is tried again the next time.
+  // become whole. `info` is what is known of the run by now. One with a record was found by an earlier lead,
+  // which has told of it. A file that cannot be read or removed now is tried again the next time.
   void look(const tensors::CheckpointInfo& info, EventSink events);
   // Notes anew what is known of the run by now, beside the newest checkpoint.
   void record(tensors::CheckpointInfo info) const;
@@ -70,5 +71,9 @@ class CheckpointKeeper {
   std::map<StepNumber, std::size_t> seen_;  // files of steps that are not whole yet
   std::uint64_t looks_ = 0;
 };
+
+// What the run had cost by the last of its whole checkpoints, as earlier leads have noted it.
+[[nodiscard]] tensors::RunCost cost_by_checkpoints(host::Disk& disk, const std::string& directory,
+                                                   const LedTraining& training);
 
 }  // namespace gossamer::commands

@@ -52,13 +52,13 @@ class CheckpointKeeperTest : public ::testing::Test {
             .start = start};
   }
   // The events of a look, with their steps.
-  std::vector<std::string> look(CheckpointKeeper& keeper) {
+  std::vector<std::string> look(CheckpointKeeper& keeper, double seconds = 5) {
     std::vector<std::string> events;
     const auto tell = [&](std::string_view name, EventFields) { events.emplace_back(name); };
     keeper.look({.next_step = {},
                  .run_id = "r",
                  .config_fingerprint = {},
-                 .cost = {.train_seconds = 5},
+                 .cost = {.train_seconds = seconds},
                  .losses = {0.5}},
                 tell);
     return events;
@@ -93,6 +93,28 @@ TEST_F(CheckpointKeeperTest, KeepsTheNewest) {
   ASSERT_TRUE(newest.has_value());
   EXPECT_EQ(newest->info.cost.train_seconds, 5);
   EXPECT_THAT(newest->info.losses, ElementsAre(0.5));
+}
+
+// Another process leads the run on. It takes up the checkpoints that the one before has found, and neither
+// tells of them again nor changes what the run had cost by then. It tells of one that became whole in
+// between.
+TEST_F(CheckpointKeeperTest, WhatWasFoundIsNotToldAgain) {
+  CheckpointKeeper before(disk_, options(3));
+  for (const std::uint64_t step : {4U, 8U}) {
+    save(1, step);
+    save(2, step);
+    EXPECT_THAT(look(before), ElementsAre("checkpoint_written"));
+  }
+  CheckpointKeeper keeper(disk_, options(3));
+  EXPECT_THAT(look(keeper, 1), IsEmpty());
+  EXPECT_EQ(keeper.newest(), StepNumber(8));
+  EXPECT_EQ(open(StepNumber(8))->info.cost.train_seconds, 5);
+  CheckpointKeeper later(disk_, options(3));
+  save(1, 12);
+  save(2, 12);
+  EXPECT_THAT(look(later, 7), ElementsAre("checkpoint_written"));
+  EXPECT_EQ(open(StepNumber(8))->info.cost.train_seconds, 5);
+  EXPECT_EQ(open(StepNumber(12))->info.cost.train_seconds, 7);
 }
 
 // The checkpoint that the run began with is one of those that are kept.

@@ -111,9 +111,18 @@ Result<void> FleetProgress::read() {
         fmt::format("{} bytes at the end of {} were no reports, and are cut off", *cut, paths_.reports()));
   }
   read_end_ = tally_.told_end();
+  know_told();
   if (owners_ != nullptr) return {};
   for (const StepLoss& one : tally_.take()) tell(one, false);
   return {};
+}
+
+// An earlier lead has told of these. What came in its last moment may be told by nobody.
+void FleetProgress::know_told() {
+  if (!failed_.empty()) not_written_ = failed_.back().second.error;
+  failed_.clear();
+  damaged_.clear();
+  recoveries_ = recovery_tally_.take(read_end_ > StepNumber() ? StepNumber(read_end_.value - 1) : read_end_);
 }
 
 void FleetProgress::sync_reports(Instant now) {

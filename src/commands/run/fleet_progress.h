@@ -40,7 +40,7 @@ class FleetProgress {
   // marked. Without them every report counts.
   void judge_by(const OwnerBook& owners) { owners_ = &owners; }
   // Reads what members have told earlier leads, and hands on those steps, or does so once the books show
-  // them. To be called next.
+  // them. Recoveries before them, and files that failed, count and are not told again. To be called next.
   [[nodiscard]] Result<void> read();
   // Lets what members have told survive a loss of power, beside other work. To be called again and again.
   static constexpr Duration kSyncEvery{1'000'000'000};
@@ -76,6 +76,7 @@ class FleetProgress {
   [[nodiscard]] Result<std::string> take(node::ReportBatch batch);
   [[nodiscard]] std::string objection(NodeId from, const MemberReport& report) const;
   void add(NodeId from, MemberReport report);
+  void know_told();
   // The step that a report tells of; null for another report, or a step that the run does not have.
   [[nodiscard]] const engine::MemberStep* step_in(const MemberReport& report) const;
   // `just_done`: it was done after the step that was told before.

@@ -222,6 +222,47 @@ TEST_F(FleetProgressTest, LeadsThatAreKilledLoseNothing) {
   EXPECT_EQ(cost.recoveries.size(), 1U);
 }
 
+// The next lead knows what the one before has told of, and tells it no more. It counts all the same. A
+// recovery that no step has followed yet was not told.
+TEST_F(FleetProgressTest, WhatWasToldIsNotToldAgain) {
+  const auto recovered = [this](std::uint64_t epoch) {
+    tell(engine::FleetRecovery{.epoch = Epoch(epoch),
+                               .step = StepNumber(done_),
+                               .cause = "node 9 was lost",
+                               .total = from_seconds(2),
+                               .detect = {},
+                               .agree = {},
+                               .load = {},
+                               .replay = {}});
+  };
+  const auto look = [this] {
+    run_for(1);
+    lead_->progress.tell_steps();
+    lead_->progress.tell_recoveries(FleetProgress::Until::kNow);
+  };
+  lead();
+  for (int i = 0; i < 5; ++i) step();
+  recovered(2);
+  tell(FailedCheckpoint{.step = StepNumber(4), .error = "no room"});
+  tell(DamagedFile{.file = "a.part", .error = "a wrong checksum"});
+  for (int i = 0; i < 5; ++i) step();
+  recovered(3);
+  look();
+  EXPECT_THAT(events_, ElementsAre("checkpoint_failed", "checkpoint_failed", "checkpoint_damaged",
+                                   "checkpoint_damaged", "recovery"));
+  kill();
+  lead();
+  look();
+  EXPECT_THAT(events_, IsEmpty());
+  EXPECT_THAT(lead_->progress.not_saved(StepNumber(4)).got, "no room");
+  for (int i = 0; i < 3; ++i) step();
+  look();
+  EXPECT_THAT(events_, ElementsAre("recovery"));
+  StepsCost cost;
+  lead_->progress.add_to(cost);
+  EXPECT_EQ(cost.recoveries.size(), 2U);
+}
+
 // A member that was fenced tells of its last steps when the others have gone on. They are told in their place
 // at the end, with what comes behind them. A step that it never tells of stays out.
 TEST_F(FleetProgressTest, StepsThatAreToldLate) {

@@ -177,6 +177,7 @@ Result<DoneSteps> RunLead::take_trained(LedTraining& training, const engine::Tra
 Result<DoneSteps> RunLead::lead_fleets(node::CoordinatorOptions options, StepNumber start,
                                        LedTraining& training, const engine::TrainHooks& hooks) {
   first_ = {.at = host_.clock.now(), .from = began_with(training, start)};
+  first_.from.cost = cost_by_checkpoints(host_.disk, paths_.checkpoints(), training);
   owners_ = std::make_unique<OwnerBook>(host_.disk, training, node::lead_directory(paths_.root) + "/owners");
   for (;;) {
     auto done = lead_from(options, start, training, hooks);
@@ -191,8 +192,7 @@ Result<DoneSteps> RunLead::lead_fleets(node::CoordinatorOptions options, StepNum
     if (!found.ok()) return found.error();
     if (found->trained) return take_trained(training, hooks);
     start = found->from.next_step;
-    if (auto made = begin_anew({.file = {}, .start = start, .has_authority = true}); !made.ok())
-      return made.error();
+    if (auto made = begin_anew({.start = start, .has_authority = true}); !made.ok()) return made.error();
     const std::uint64_t lost = told_steps_ - std::min(told_steps_, start.value);
     if (unfinished_ && *unfinished_ > start) {
       host_.say(fmt::format("the run waits for members: those of before may bring what step {} lacks",

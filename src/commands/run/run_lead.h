@@ -65,7 +65,7 @@ class RunLead {
  private:
   // The fleet that was in the run's directory before.
   struct Before {
-    run::LeadFile file;
+    run::LeadFile file = {};
     StepNumber start;
     bool goes_on = false;        // it can be led on
     bool has_authority = false;  // its certificates and tokens are good for another fleet

@@ -44,7 +44,9 @@ class LedRun final : public LedTraining {
     const auto there =
         disk_.exists(checkpoints_ + "/" + tensors::fleet_file_name({.step = step, .node = NodeId(1)}));
     if (!there.ok() || !*there) return std::nullopt;
-    return tensors::CheckpointInfo{.next_step = step, .run_id = "r", .config_fingerprint = "f"};
+    const auto files =
+        tensors::open_fleet_files(disk_, checkpoints_, "f", step, [](std::string_view, EventFields) {});
+    return files.ok() && files->has_value() ? std::optional((*files)->info) : std::nullopt;
   }
   [[nodiscard]] Result<Led> lead(const FleetWanted& wanted) override {
     auto workload = std::make_unique<engine::LockstepWorkload>(
@@ -126,6 +128,7 @@ class RunLeadTest : public ::testing::Test {
     options.listen = {.host = "127.0.0.1", .port = 0};
     options.store = "sqlite:" + root_ + "/store";
     options.report.log.level = node::LogLevel::kError;
+    options.first_members = options.file.first = 2;
     const auto leads = [](const host::Endpoint&, const std::string&) { return Result<void>(); };
     const run::NodeHost host = machine_.host_with(*disk_);
     const run::NodeHost real{.disk = host.disk,
@@ -147,10 +150,11 @@ class RunLeadTest : public ::testing::Test {
     const auto there = disk_->exists(paths_.root + "/nodes/ended");
     return there.ok() && *there;
   }
-  [[nodiscard]] StepNumber start() const {
-    const auto file = run::read_lead_file(*disk_, node::lead_directory(paths_.root));
-    return file.ok() ? file->start.value_or(StepNumber()) : StepNumber();
+  [[nodiscard]] run::LeadFile lead_file() const {
+    auto file = run::read_lead_file(*disk_, node::lead_directory(paths_.root));
+    return file.ok() ? *std::move(file) : run::LeadFile();
   }
+  [[nodiscard]] StepNumber start() const { return lead_file().start.value_or(StepNumber()); }
   // All steps before it are done, by the store.
   [[nodiscard]] StepNumber committed() const {
     host::SqliteStore store(root_ + "/store");
@@ -206,8 +210,11 @@ TEST_F(RunLeadTest, AFleetThatWasGivenUpIsNotLedOn) {
   EXPECT_FALSE(ended());
 }
 
-// A process that leads two fleets, one after the other, leaves the second one to the next process.
+// A process that leads two fleets, one after the other, leaves the second one to the next process. A run
+// whose members are gone goes on with whoever comes, so the next process waits for one member, too.
 TEST_F(RunLeadTest, TheSecondFleetOfAProcessIsLedOn) {
+  ASSERT_TRUE(lead({.stop = once_it_leads()}).ok());
+  EXPECT_EQ(lead_file().first, 2U);
   bool put = false;
   const auto second = [&, leads = once_it_leads(2)] {
     if (!std::exchange(put, true)) put_checkpoint(4, paths_.checkpoints());
@@ -215,6 +222,7 @@ TEST_F(RunLeadTest, TheSecondFleetOfAProcessIsLedOn) {
   };
   ASSERT_TRUE(lead({.stop = second}).ok());
   EXPECT_EQ(told("waits_for_members"), 1);
+  EXPECT_EQ(lead_file().first, 1U);
   EXPECT_EQ(committed(), StepNumber(4));
   EXPECT_FALSE(ended());
 }
@@ -244,6 +252,24 @@ TEST_F(RunLeadTest, KilledAtEveryDiskOperationAsAFleetBeginsAnew) {
   }
   EXPECT_EQ(start(), StepNumber(4));
   EXPECT_TRUE(ended());
+}
+
+// A fleet is led on by another process. What the run had cost by its newest checkpoint counts, though the
+// fleet began with an older one, and the newest one has no record of the cost yet.
+TEST_F(RunLeadTest, CostsOfTheProcessBeforeCount) {
+  ASSERT_TRUE(lead({.stop = once_it_leads()}).ok());
+  for (const std::uint64_t step : {4U, 8U, 12U}) {
+    put_checkpoint(step, paths_.checkpoints());
+    const tensors::CheckpointInfo info{.next_step = StepNumber(step),
+                                       .run_id = "r",
+                                       .config_fingerprint = "f",
+                                       .cost = {.train_seconds = 10.0 * static_cast<double>(step)}};
+    if (step == 12) continue;
+    ASSERT_TRUE(tensors::write_run_record(*disk_, paths_.checkpoints(), info).ok());
+  }
+  const auto stopped = lead({});
+  ASSERT_TRUE(stopped.ok()) << stopped.error().message();
+  EXPECT_EQ(stopped->cost_before.train_seconds, 80);
 }
 
 // Members left while nobody led, and the fleet is given up for an older checkpoint than they have. A process
