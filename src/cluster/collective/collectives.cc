@@ -10,12 +10,6 @@
 #include "base/check.h"
 
 namespace gossamer::cluster {
-namespace {
-
-// The bytes that a kept message counts for beside its payload.
-constexpr std::uint64_t kEarlyOverhead = 256;
-
-}  // namespace
 
 void Collectives::install(ExchangeView view, std::span<const net::PeerId> lost_members,
                           CollectiveEvents& out) {
@@ -67,15 +61,15 @@ void Collectives::on(net::PeerId from, net::Message message, CollectiveEvents& o
   }
   const Epoch epoch(body.view());
   const OperationId id(body.id());
-  if (!view_.has_value() || view_->epoch < epoch)
-    return keep(from, std::move(body), std::move(message.payload), out);
+  if (!view_.has_value() || view_->epoch < epoch) return keep(from, std::move(body), std::move(message), out);
   if (epoch < view_->epoch || lost_.has_value()) return;
   if (exchanges_.contains(id)) return feed(id, from, body, std::move(message.payload), out);
-  keep(from, std::move(body), std::move(message.payload), out);
+  keep(from, std::move(body), std::move(message), out);
 }
 
-void Collectives::keep(net::PeerId from, wire::Collective body, Slices payload, CollectiveEvents& out) {
-  const std::uint64_t bytes = total_bytes(payload) + kEarlyOverhead;
+void Collectives::keep(net::PeerId from, wire::Collective body, net::Message message, CollectiveEvents& out) {
+  const std::uint64_t bytes = net::counted_bytes(message);
+  if (!early_bytes_.contains(from)) forget_gone();
   std::uint64_t& kept = early_bytes_[from];
   if (kept + bytes > options_.limits.early_bytes) {
     return broke(from,
@@ -88,7 +82,7 @@ void Collectives::keep(net::PeerId from, wire::Collective body, Slices payload, 
   }
   kept += bytes;
   const Key key = {Epoch(body.view()), OperationId(body.id())};
-  early_[key].push_back({from, std::move(body), std::move(payload), bytes});
+  early_[key].push_back({from, std::move(body), std::move(message.payload), bytes});
 }
 
 void Collectives::forget(EarlyByKey::iterator begin, EarlyByKey::iterator end) {
@@ -119,6 +113,15 @@ void Collectives::feed(OperationId id, net::PeerId from, const wire::Collective&
                   .fix = "look whether all nodes agree on who is a member"},
                  out);
   }
+  if (goes_on_without(*rank, id)) {
+    return broke(from,
+                 {.kind = ErrorKind::kBadData,
+                  .what = "the peer goes on without the result of an operation",
+                  .got = fmt::format("a message of operation {} of view {}", id.value, view_->epoch.value),
+                  .expected = "grants first, for what this node has to send of one before",
+                  .fix = "look whether all nodes run the same version"},
+                 out);
+  }
   Exchange& exchange = found->second.exchange;
   Outbox outbox;
   if (auto good = exchange.on(*rank, body, std::move(payload), outbox); !good.ok()) {
@@ -126,6 +129,13 @@ void Collectives::feed(OperationId id, net::PeerId from, const wire::Collective&
   }
   send(id, exchange, std::move(outbox), out);
   settle(id, out);
+}
+
+// Whether a message of the operation says that its sender has what we have not sent to it.
+bool Collectives::goes_on_without(std::size_t rank, OperationId id) const {
+  return options_.follows && std::ranges::any_of(exchanges_, [&](const auto& one) {
+           return options_.follows(one.first, id) && !one.second.exchange.sent_all_to(rank);
+         });
 }
 
 void Collectives::send(OperationId id, const Exchange& exchange, Outbox outbox, CollectiveEvents& out) const {
@@ -157,6 +167,15 @@ void Collectives::forget_all_of(net::PeerId peer) {
   if (early_bytes_.erase(peer) == 0) return;
   for (auto& [key, kept] : early_) std::erase_if(kept, [&](const Early& one) { return one.from == peer; });
   std::erase_if(early_, [](const auto& one) { return one.second.empty(); });
+}
+
+void Collectives::forget_gone() {
+  if (!options_.gone) return;
+  std::vector<net::PeerId> gone;
+  for (const auto& [peer, bytes] : early_bytes_) {
+    if (options_.gone(peer)) gone.push_back(peer);
+  }
+  for (const net::PeerId peer : gone) forget_all_of(peer);
 }
 
 void Collectives::lost(net::PeerId peer, CollectiveEvents& out) {

@@ -26,6 +26,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -77,6 +78,12 @@ class Collectives {
     net::PeerId self;
     std::uint32_t channel = 0;  // of our messages; one for each Collectives of a node
     CollectiveLimits limits = {};
+    // Whether members begin `later` only with the result of `earlier`. A message of `later` then says that
+    // its sender has all of `earlier`. Without that a peer could let this node keep for ever what it is to be
+    // sent.
+    std::function<bool(OperationId earlier, OperationId later)> follows = {};
+    // Whether a peer is gone for good, also one that was no member: nobody reports that as lost.
+    std::function<bool(net::PeerId)> gone = {};
   };
 
   explicit Collectives(const Options& options) : options_(options) {}
@@ -106,7 +113,7 @@ class Collectives {
     std::vector<net::PeerId> members = {};
   };
   [[nodiscard]] std::optional<Missing> missing() const;
-  // Payload bytes of others that wait for sums under way and for operations to begin.
+  // Payload bytes of others that wait for sums under way, and what was sent for operations to begin.
   [[nodiscard]] std::uint64_t held_bytes() const;
   // Operations that have not ended, or have something to send.
   [[nodiscard]] std::size_t under_way() const { return exchanges_.size(); }
@@ -121,14 +128,16 @@ class Collectives {
     net::PeerId from;
     wire::Collective body;
     Slices payload;
-    std::uint64_t bytes = 0;  // as counted
+    std::uint64_t bytes = 0;  // in net::counted_bytes(): a body may have fields that nobody knows
   };
   using Key = std::pair<Epoch, OperationId>;
   using EarlyByKey = std::map<Key, std::vector<Early>>;
 
-  void keep(net::PeerId from, wire::Collective body, Slices payload, CollectiveEvents& out);
+  void keep(net::PeerId from, wire::Collective body, net::Message message, CollectiveEvents& out);
   void forget(EarlyByKey::iterator begin, EarlyByKey::iterator end);
+  [[nodiscard]] bool goes_on_without(std::size_t rank, OperationId id) const;
   void forget_all_of(net::PeerId peer);
+  void forget_gone();
   void feed(OperationId id, net::PeerId from, const wire::Collective& body, Slices payload,
             CollectiveEvents& out);
   void send(OperationId id, const Exchange& exchange, Outbox outbox, CollectiveEvents& out) const;

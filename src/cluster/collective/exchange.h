@@ -45,6 +45,9 @@ class Exchange {
   [[nodiscard]] bool complete() const { return missing_ == 0; }
   // All of our chunks are sent. If complete(), nothing will come either.
   [[nodiscard]] bool sent_all() const { return unsent_ == 0; }
+  [[nodiscard]] bool sent_all_to(std::size_t rank) const {
+    return rank == me_ || members_[rank].sent == members_[rank].out.chunks();
+  }
   // The result. Requires complete(), and may be called once.
   [[nodiscard]] std::vector<Slices> take_result();
   // The members, by rank, that have not sent what they may. One that is granted nothing more lacks something

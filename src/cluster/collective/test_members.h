@@ -153,13 +153,14 @@ struct Sent {
 
 class Members {
  public:
-  Members(std::size_t ranks, std::uint64_t seed, const CollectiveLimits& limits = small_limits())
+  Members(std::size_t ranks, std::uint64_t seed, const CollectiveLimits& limits = small_limits(),
+          const std::function<bool(OperationId, OperationId)>& follows = {})
       : rng_(seed, Purpose::kTest, 1),
         queues_(ranks, std::vector<std::deque<net::Message>>(ranks)),
         sent(ranks) {
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       members_.push_back(std::make_unique<Collectives>(
-          Collectives::Options{.self = peer_of(rank), .channel = 3, .limits = limits}));
+          Collectives::Options{.self = peer_of(rank), .channel = 3, .limits = limits, .follows = follows}));
     }
     outcomes.resize(ranks);
   }

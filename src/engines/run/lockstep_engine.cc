@@ -25,7 +25,12 @@ constexpr cluster::OperationId kHalted{UINT64_MAX};
 void LockstepEngine::begin(const cluster::LifeBegun& event, Instant now) {
   const auto steps = prepare(event.configuration);
   if (!steps.ok()) return fail(steps.error(), now);
-  life_.emplace(*steps, cluster::Collectives::Options{.self = event.self, .channel = channel_});
+  const auto follows = [](cluster::OperationId earlier, cluster::OperationId later) {
+    return earlier < later && later != kHalted;
+  };
+  const auto gone = [this](net::PeerId peer) { return member().view().fenced().contains(peer.incarnation); };
+  life_.emplace(*steps, cluster::Collectives::Options{
+                            .self = event.self, .channel = channel_, .follows = follows, .gone = gone});
   member().ready(now);
 }
 

@@ -36,6 +36,20 @@ ExchangeName unpack(cluster::OperationId number, std::uint64_t rounds) {
   return {.kind = ExchangeName::Kind::kRound, .step = StepNumber(value / rounds), .round = value % rounds};
 }
 
+// The rounds of two steps in flight go beside each other. So do a snapshot and all that is none.
+bool follows(const ExchangeName& earlier, const ExchangeName& later) {
+  constexpr std::uint64_t kMostInFlight = 2;
+  const bool of_one = earlier.step == later.step && earlier.round < later.round;
+  if (earlier.kind != later.kind) return false;
+  switch (earlier.kind) {
+    case ExchangeName::Kind::kRound: return of_one || earlier.step.value + kMostInFlight <= later.step.value;
+    case ExchangeName::Kind::kStage: return of_one;
+    case ExchangeName::Kind::kSnapshot: return of_one || earlier.step < later.step;
+    case ExchangeName::Kind::kHalted: break;
+  }
+  return false;
+}
+
 cluster::Operation round_operation(const FleetLearner& learner, StepNumber step, FleetRound round,
                                    std::size_t rank) {
   const bool gradient = round.kind == FleetRound::Kind::kGradient;
@@ -75,6 +89,16 @@ std::optional<cluster::ExchangeView> exchange_view(const cluster::View& view, co
     exchange.members.push_back(cluster::peer_of(record->second));
   }
   return exchange;
+}
+
+cluster::Collectives::Options FleetExchanges::options(std::uint32_t channel) const {
+  return {
+      .self = self_,
+      .channel = channel,
+      .follows = [this](cluster::OperationId earlier,
+                        cluster::OperationId later) { return follows(name_of(earlier), name_of(later)); },
+      .gone = [&process = process_](
+                  net::PeerId peer) { return process.member()->view().fenced().contains(peer.incarnation); }};
 }
 
 void FleetExchanges::rest() {

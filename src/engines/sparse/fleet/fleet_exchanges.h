@@ -50,6 +50,9 @@ inline constexpr std::uint64_t kSnapshotExchanges = 3;
 [[nodiscard]] cluster::OperationId pack(const ExchangeName& name, std::uint64_t rounds);
 [[nodiscard]] ExchangeName unpack(cluster::OperationId number, std::uint64_t rounds);
 
+// Whether a member begins the later exchange only with the result of the earlier one, whatever the staleness.
+[[nodiscard]] bool follows(const ExchangeName& earlier, const ExchangeName& later);
+
 // What the member of `rank` exchanges in a round that it has computed, and in a stage.
 [[nodiscard]] cluster::Operation round_operation(const FleetLearner& learner, StepNumber step,
                                                  FleetRound round, std::size_t rank);
@@ -75,8 +78,10 @@ class FleetExchanges {
       : process_(process),
         counts_(counts),
         self_(self),
-        steps_({.self = self, .channel = kStepChannel}),
-        recovery_({.self = self, .channel = kRecoveryChannel}) {}
+        steps_(options(kStepChannel)),
+        recovery_(options(kRecoveryChannel)) {}
+  FleetExchanges(const FleetExchanges&) = delete;
+  FleetExchanges& operator=(const FleetExchanges&) = delete;
 
   // Requires at least one round a step.
   void set_rounds(std::uint64_t rounds) { rounds_ = rounds; }
@@ -98,6 +103,8 @@ class FleetExchanges {
   void send(cluster::Send message, Instant now);
 
  private:
+  [[nodiscard]] cluster::Collectives::Options options(std::uint32_t channel) const;
+
   cluster::MemberProcess& process_;
   const Counts counts_;
   const net::PeerId self_;
