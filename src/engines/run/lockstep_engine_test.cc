@@ -389,6 +389,28 @@ TEST_F(LockstepEngineTest, LostMemberDoesNotStopTheEnd) {
   EXPECT_EQ(saves.size(), 2U) << "some are lost before the others save, and some afterwards";
 }
 
+// Claim: a member that has halted waits for the others for 10 s and two steps. Where steps are long, others
+// may need so long for the same one.
+TEST_F(LockstepEngineTest, WaitsForOthersAsLongAsStepsTake) {
+  begin(3, {});
+  for (const char* const other : {"m1", "m2"}) {
+    fleet_->internet().set_path("m3", other, {.delay = from_seconds(1)});
+    fleet_->internet().set_path(other, "m3", {.delay = from_seconds(1)});
+  }
+  fleet_->run_for(10);
+  fleet_->stop("somebody said so");
+  const auto before = engine("m1").step();
+  for (int i = 0; i < 10'000 && engine("m1").step() == before; ++i) fleet_->run_for(0.001);
+  fleet_->run_for(0.2);  // the step with the wish is under way
+  fleet_->member("m3").hang(from_seconds(1000));
+  for (int i = 0; i < 10'000 && engine("m1").saved().empty(); ++i) fleet_->run_for(0.001);
+  ASSERT_FALSE(engine("m1").saved().empty());
+  fleet_->run_for(11.5);
+  for (const char* const machine : {"m1", "m2"}) EXPECT_FALSE(fleet_->member(machine).done()) << machine;
+  fleet_->run_for(1);
+  for (const char* const machine : {"m1", "m2"}) EXPECT_TRUE(fleet_->member(machine).done()) << machine;
+}
+
 // Claim: while a run ends, a member dies, and then the coordinator before the next view is there. The others
 // wait for that view for a minute, and then leave with what they have saved.
 TEST_F(LockstepEngineTest, NobodyEndsTheLastChange) {

@@ -273,7 +273,6 @@ void Links::drop_connection(LaneState& lane) {
 void Links::end(NodeId node, Error reason, LinkEvents& out, Refused refused) {
   Link& link = links_.at(node);
   drop_connections(link);
-  tell_untold(out);
   out.emplace_back(LinkEnded{link.peer, std::move(reason), refused});
   forget(link);
 }

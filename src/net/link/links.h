@@ -82,7 +82,8 @@ class Links {
   void open(const PeerAddress& to, Instant now);
   // Leaves on purpose: says Goodbye and ends the link. No LinkEnded on this side.
   void close(NodeId node, const std::string& reason, Instant now);
-  // Ends the link with this incarnation, if there is one, and refuses it and older ones for ever.
+  // Ends the link with this incarnation, if there is one, and refuses it and older ones for ever. Tells of
+  // this link alone.
   void fence(PeerId peer, Instant now, LinkEvents& out);
   // Takes connections that this node relays to us, and believes it which node opened them. (The opener of a
   // link through a relay believes that relay anyway.)

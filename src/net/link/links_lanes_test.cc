@@ -284,5 +284,25 @@ TEST(LinksLanes, AWrongWelcomeThatNobodyHearsOf) {
   }
 }
 
+// Claim: a user that fences a peer, and does not look at what it is told of that, misses nothing about
+// others.
+TEST_F(LinksLanesTest, AFenceTellsNothingOfOthers) {
+  Node& a = start(1);
+  Node& b = start(2);
+  Node& c = start(3);
+  join(a, b);
+  join(a, c);
+  EXPECT_TRUE(a.links->reroute(b.address, Lane::kControl, timeline_.now()));
+  LinkEvents of_fence;
+  a.links->fence(c.id, timeline_.now(), of_fence);
+  ASSERT_EQ(of_fence.size(), 1U);
+  EXPECT_EQ(std::get<LinkEnded>(of_fence.front()).peer, c.id);
+  EXPECT_TRUE(a.all<LinkBroken>().empty());
+  a.used();
+  run_for(1);
+  ASSERT_EQ(a.all<LinkBroken>().size(), 1U);
+  EXPECT_EQ(a.all<LinkBroken>().front().peer, b.id);
+}
+
 }  // namespace
 }  // namespace gossamer::net

@@ -110,7 +110,7 @@ std::string_view words(Event event) {
     case Event::kLostAtEnd: return "an exchange fails or takes too long, when the run is to end";
     case Event::kSaveLasts: return "it was left alone, and its save lasts now";
     case Event::kAllHalted: return "all members have halted";
-    case Event::kOthersSilent: return "members have not halted for 10 s";
+    case Event::kOthersSilent: return "members have not halted for 10 s and four steps";
     case Event::kEmptied: return "it drains, and holds nothing";
     case Event::kStopped: return "it is asked to leave, and cannot save";
     case Event::kFailed: return "it fails";

@@ -458,5 +458,34 @@ TEST(FleetStop, AnEngineHangsAfterALongRecovery) {
   EXPECT_EQ(run.left(), (std::set<std::string>{"m2", "m3"})) << run.fleet()->log();
 }
 
+// Claim: a member that has halted waits for the others for 10 s and four steps. Where steps are long, others
+// may need so long for the same one.
+TEST(FleetStop, HaltedMembersWaitAsLongAsStepsTake) {
+  host::SimDisk disk;
+  const TinyProblem problem({.steps = 10000, .snapshot_every = 1000, .disk = &disk});
+  SparseFleet fleet(problem, {.first_members = 3, .longest_work = Duration{1}});
+  while (!fleet.step() || *fleet.step() < StepNumber(20)) fleet->run_for(0.01);
+  for (const char* const other : {"m1", "m2"}) {
+    fleet->internet().set_path("m3", other, {.delay = from_seconds(1)});
+    fleet->internet().set_path(other, "m3", {.delay = from_seconds(1)});
+  }
+  fleet->run_for(20);
+  fleet->stop("enough");
+  const auto step = [&](const std::string& machine) { return fleet.engine(machine).step(); };
+  const auto before = step("m3");
+  const auto has_given_all = [&] {
+    return step("m3") > before && fleet.engine("m3").taken_up()->lacks_no_more;
+  };
+  for (int i = 0; i < 10'000 && !has_given_all(); ++i) fleet->run_for(0.001);
+  ASSERT_TRUE(has_given_all());
+  fleet->member("m3").hang(from_seconds(1000));
+  const auto last = step("m1");
+  for (int i = 0; i < 10'000 && step("m1") == last; ++i) fleet->run_for(0.001);
+  fleet->run_for(18);
+  for (const char* const machine : {"m1", "m2"}) EXPECT_FALSE(fleet->member(machine).done()) << machine;
+  fleet->run_for(8);
+  for (const char* const machine : {"m1", "m2"}) EXPECT_TRUE(fleet->member(machine).done()) << machine;
+}
+
 }  // namespace
 }  // namespace gossamer::sparse_engine
