@@ -213,7 +213,9 @@ void CoordinatorNode::on_expel(const host::Asked& asked) {
   const auto now = static_cast<std::int64_t>(host_.clock.wall_seconds());
   for (const std::string& token : tokens) {
     const auto revoked = tokens_.revoke(token, now);
-    if (!revoked.ok()) continue;  // its file is gone, and lets nobody in
+    if (!revoked.ok() && revoked.error().kind == ErrorKind::kUsage)
+      continue;  // it is gone, and lets nobody in
+    if (!revoked.ok()) return network_->answer(asked.question, revoked.error());
     if (own_.shared) coordinator.keep_token(token, cluster::to_text(*revoked));
     outcome.tokens.push_back(token);
   }

@@ -17,8 +17,8 @@
 //   DIR/nodes/1 ...           directories of own members; *.log beside them what they say
 //   DIR/nodes/parts           what members have trained, until the run is finished
 //   DIR/nodes/reports         what members have told, until then
-//   DIR/nodes/ended           there once a fleet of members from anywhere is over, until the store has the
-//   next one DIR/checkpoints           what members have kept
+//   DIR/nodes/ended           there once a fleet of members from anywhere is over, until the next one begins
+//   DIR/checkpoints           what members have kept
 //
 // Thread rule: one thread, which lives as long as own members are to.
 #pragma once

@@ -180,7 +180,8 @@ Result<CertificateTime> time_of(const std::string& certificate) {
   const bool good = read != nullptr && ASN1_TIME_to_tm(X509_get0_notBefore(read.get()), &from) == 1 &&
                     ASN1_TIME_to_tm(X509_get0_notAfter(read.get()), &until) == 1;
   if (!good) return failure("cannot read the certificate", ErrorKind::kBadData);
-  return CertificateTime{.signed_at = static_cast<double>(timegm(&from) + kDay),
+  return CertificateTime{.from = static_cast<double>(timegm(&from)),
+                         .signed_at = static_cast<double>(timegm(&from) + kDay),
                          .until = static_cast<double>(timegm(&until))};
 }
 

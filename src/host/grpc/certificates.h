@@ -36,8 +36,9 @@ struct Validity {
   std::int64_t seconds = 0;
 };
 
-// When a certificate was signed and until when it holds, in seconds since 1970-01-01 UTC.
+// When a certificate was signed, and from when until when it holds, in seconds since 1970-01-01 UTC.
 struct CertificateTime {
+  double from = 0;
   double signed_at = 0;
   double until = 0;
 };

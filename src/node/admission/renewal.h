@@ -5,7 +5,9 @@
 // done here: a coordinator signs for itself, and a member asks the coordinator.
 //
 // Times are seconds since 1970-01-01 UTC, by the machine's own clock. That clock may be set, and a machine
-// may sleep: so the user looks again at least each minute.
+// may sleep: so the user looks again at least each minute. A clock that was set back before the last attempt,
+// or before the certificate begins to hold, makes it due at once. No attempt could be due for as long as the
+// clock had been ahead.
 //
 // Thread rule: one owner.
 #pragma once
@@ -22,7 +24,7 @@ class Renewal {
  public:
   static constexpr double kLongestLook = 60;
   static constexpr double kLongestWait = 3600;  // between two attempts
-  static constexpr double kLongestAtEnd = 10;   // once the certificate has ended
+  static constexpr double kLongestAtEnd = 10;   // while the certificate does not hold
 
   // Never due.
   Renewal() = default;
@@ -32,16 +34,19 @@ class Renewal {
     if (!time.ok()) return;
     time_ = *time;
     next_ = (time_.signed_at + time_.until) / 2;
+    since_ = time_.from;
   }
 
   [[nodiscard]] double until() const { return time_.until; }
-  [[nodiscard]] bool due(double now) const { return now >= next_; }
+  [[nodiscard]] bool due(double now) const { return now >= next_ || now < since_; }
   // A node whose certificate has ended can do nothing before it has another.
   [[nodiscard]] bool ended(double now) const { return now >= time_.until; }
   // An attempt begins. The next one is due after a 64th of the certificate's time.
   void attempt(double now) {
     const double length = time_.until - time_.signed_at;
-    next_ = now + std::clamp(length / 64, 1.0, ended(now) ? kLongestAtEnd : kLongestWait);
+    const bool holds = time_.from <= now && !ended(now);
+    next_ = now + std::clamp(length / 64, 1.0, holds ? kLongestWait : kLongestAtEnd);
+    since_ = now;
   }
   // How long the user need not look.
   [[nodiscard]] Duration look_again_in(double now) const {
@@ -51,8 +56,9 @@ class Renewal {
  private:
   static constexpr double kNever = 1e18;
 
-  host::CertificateTime time_ = {.signed_at = kNever, .until = kNever};
+  host::CertificateTime time_ = {.from = -kNever, .signed_at = kNever, .until = kNever};
   double next_ = kNever;
+  double since_ = -kNever;  // next_ was meant for a clock that does not stand before
 };
 
 }  // namespace gossamer::node

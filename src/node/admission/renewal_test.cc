@@ -86,5 +86,40 @@ TEST(RenewalTest, AfterTheEnd) {
   }
 }
 
+// Claim: a clock that is ahead for a while and is set back costs no renewal. An attempt that failed while it
+// was ahead is repeated at once, whether it was ahead for minutes, for a day or for a year. The attempts
+// after it keep their distance.
+TEST(RenewalTest, AClockThatWasAheadAtAnAttempt) {
+  for (const double ahead : {600.0, kOneDay, 365 * kOneDay}) {
+    Renewal renewal(certificate(kStart, kWeekSeconds));
+    const double now = kStart + 4 * kOneDay;
+    ASSERT_TRUE(renewal.due(now + ahead));
+    renewal.attempt(now + ahead);
+    EXPECT_FALSE(renewal.due(now + ahead + 1));
+    EXPECT_TRUE(renewal.due(now)) << ahead;
+    renewal.attempt(now);
+    EXPECT_FALSE(renewal.due(now + 3599));
+    EXPECT_TRUE(renewal.due(now + 3600));
+  }
+}
+
+// Claim: a certificate that was signed while the clock was ahead is renewed once the clock is right, if it
+// does not hold yet by then. Until that works, attempts are ten seconds apart. One that holds waits for its
+// own half of the time, and never less than half is left.
+TEST(RenewalTest, AClockThatWasAheadAtTheSigning) {
+  for (const double ahead : {600.0, 0.99 * kOneDay, 1.01 * kOneDay, 365 * kOneDay}) {
+    Renewal renewal(certificate(kStart + ahead, kWeekSeconds));
+    EXPECT_FALSE(renewal.due(kStart + ahead));
+    EXPECT_EQ(renewal.due(kStart), ahead > kOneDay) << ahead;
+    if (ahead < kOneDay) {
+      EXPECT_TRUE(renewal.due(kStart + ahead + 3.5 * kOneDay));
+      continue;
+    }
+    renewal.attempt(kStart);
+    EXPECT_FALSE(renewal.due(kStart + 9.9));
+    EXPECT_TRUE(renewal.due(kStart + 10));
+  }
+}
+
 }  // namespace
 }  // namespace gossamer::node
