@@ -259,9 +259,10 @@ bool Changes::may_lose() const {
          phase_ != Phase::kStopping && options_.guarded(Defect::kLossUnasked);
 }
 
-// Members that were told of the end may still save. One that hung up has ended. Another may be cut off.
+// A member that was told of the end may still save. While all others are there, they can take its things
+// over.
 bool Changes::can_lose(const std::set<NodeId>& silent, Instant now) {
-  if (phase_ == Phase::kStopping) return hung_up(run_, silent);
+  if (phase_ == Phase::kStopping) return hung_up(run_, silent) || !a_holder_has_left(run_);
   if (!may_lose()) return true;
   advance(Event::kSilent, {.now = now});
   const Reports others = reports_of(reports_, [&](NodeId node) { return !silent.contains(node); });

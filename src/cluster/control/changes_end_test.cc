@@ -239,12 +239,15 @@ TEST_F(ChangesAtTheEnd, ALossIsCarriedOut) {
   EXPECT_EQ(around_.run.holdings, held);
 }
 
-// Claim: a member that was told of the end may still save. Its silence costs its life only if its connection
-// has closed, as that of a process that has ended.
+// Claim: while all that hold something are there, a silent member is fenced at the end as at any time: the
+// others take its things over. Once one of them has left they cannot, and the silent one may still save. Its
+// silence costs its life then only if its connection has closed, as that of a process that has ended.
 TEST_F(ChangesAtTheEnd, ASilentMemberMaySave) {
   serve(3);
   changes_.stop("enough", {});
   around_.store();
+  EXPECT_TRUE(changes_.can_lose({NodeId(11)}, at(3)));
+  fence(10, Changes::Fenced::kLeft);
   EXPECT_FALSE(changes_.can_lose({NodeId(11)}, at(3)));
   around_.run.members.at(NodeId(11)).hung_up = true;
   EXPECT_TRUE(changes_.can_lose({NodeId(11)}, at(3)));

@@ -159,6 +159,11 @@ bool hung_up(const LedRun& run, const std::set<NodeId>& nodes) {
   return std::ranges::all_of(nodes, [&run](NodeId node) { return run.members.at(node).hung_up; });
 }
 
+bool a_holder_has_left(const LedRun& run) {
+  return std::ranges::any_of(run.holdings,
+                             [&run](const auto& one) { return !run.members.contains(one.second); });
+}
+
 bool any_is(const LedRun& run, membership::State state) {
   return std::ranges::any_of(run.members,
                              [state](const auto& one) { return one.second.record.state() == state; });
