@@ -325,6 +325,27 @@ class Machines(test_training.WithData):
         for name in ("one", "two"):
             self.assertEqual(self.members[name].finish().status, 0, name)
 
+    # The coordinator is killed as soon as it says that a part is lost. Its store may say by then that the run has failed.
+    # Led on, the run begins anew from its newest checkpoint all the same.
+    def test_killed_as_a_part_is_lost(self):
+        steps = 1500
+        want, want_weights = self.train_alone(steps)
+        leader = self.lead("checkpoint.every_steps=100", "cluster.copies=0", steps=steps, first=2)
+        for name in ("one", "two"):
+            self.join(name)
+        self.wait_for("a checkpoint", self.has_checkpoint)
+        lost = self.members["two"]
+        lost.signal(signal.SIGKILL)
+        lost.process.wait()
+        leader.wait_for_line("a part of what the run has learnt is lost")
+        leader.signal(signal.SIGKILL)
+        leader.finish()
+        leader = self.lead("--resume", "checkpoint.every_steps=100", "cluster.copies=0", steps=steps, first=1)
+        self.join("two")
+        self.expect_model(leader, want, want_weights)
+        for name in ("one", "two"):
+            self.assertEqual(self.members[name].finish().status, 0, name)
+
     # All machines leave in order, at once or not, and come back. The coordinator waits for them, and they train what one
     # process trains without a pause: no step is done anew, and each has its line.
     def test_all_leave_and_return(self):

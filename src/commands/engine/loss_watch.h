@@ -9,10 +9,12 @@
 // Thread rule: one owner, the coordinator's.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -22,8 +24,10 @@ namespace gossamer::commands {
 
 class LossWatch final : public cluster::Workload {
  public:
-  // The workload outlives this one.
-  explicit LossWatch(cluster::Workload& workload) : workload_(workload) {}
+  // The workload outlives this one. `notes` is called at the loss, before the store can have it: a process
+  // that ends later leaves a store that says that the run has failed.
+  LossWatch(cluster::Workload& workload, std::function<void()> notes)
+      : workload_(workload), notes_(std::move(notes)) {}
 
   [[nodiscard]] std::vector<placement::Thing> things() const override { return workload_.things(); }
   [[nodiscard]] std::optional<placement::ThingId> thing_of(cluster::TrackId track) const override {
@@ -39,7 +43,9 @@ class LossWatch final : public cluster::Workload {
   }
   void installed(const cluster::Decision& decision) override {
     workload_.installed(decision);
-    if (decision.failure && !decision.bytes.empty()) lost_ = decision.failure;
+    if (!decision.failure || decision.bytes.empty()) return;
+    lost_ = decision.failure;
+    notes_();
   }
 
   // What is lost, once it is. A run that was told to end installs no such view, so it loses nothing here.
@@ -47,6 +53,7 @@ class LossWatch final : public cluster::Workload {
 
  private:
   cluster::Workload& workload_;
+  const std::function<void()> notes_;
   std::optional<Error> lost_;
 };
 

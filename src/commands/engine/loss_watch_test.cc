@@ -31,10 +31,12 @@ class Told final : public cluster::Workload {
 };
 
 // Claim: a part is lost once a decision that says so is installed. A trial loses nothing: the coordinator
-// asks also whether it could go on without a member. A failure without a decision is none of a part.
+// asks also whether it could go on without a member. A failure without a decision is none of a part. The loss
+// is noted at that moment, once.
 TEST(LossWatch, NotesWhatIsInstalled) {
   Told told;
-  LossWatch watch(told);
+  int notes = 0;
+  LossWatch watch(told, [&notes] { ++notes; });
   const cluster::View view;
   const std::map<NodeId, membership::Frozen> reports;
   const cluster::HoldingMap holdings;
@@ -46,7 +48,9 @@ TEST(LossWatch, NotesWhatIsInstalled) {
   EXPECT_FALSE(watch.lost().has_value());
   watch.installed({.bytes = "the holders"});
   EXPECT_FALSE(watch.lost().has_value());
+  EXPECT_EQ(notes, 0);
   watch.installed(watch.decide(rest));
+  EXPECT_EQ(notes, 1);
   ASSERT_TRUE(watch.lost().has_value());
   EXPECT_EQ(watch.lost()->what, "it is lost");
 }
@@ -54,7 +58,7 @@ TEST(LossWatch, NotesWhatIsInstalled) {
 // Claim: all that the coordinator asks beside decisions is answered by the workload that is watched.
 TEST(LossWatch, PassesQuestionsOn) {
   Told told;
-  const LossWatch watch(told);
+  const LossWatch watch(told, [] {});
   const auto things = watch.things();
   ASSERT_EQ(things.size(), 2U);
   EXPECT_EQ(things[1].id, placement::ThingId(4));

@@ -244,8 +244,7 @@ Result<std::optional<DoneSteps>> RunLead::lead_from(const node::CoordinatorOptio
   complete(options, *led, start);
   const auto ended = lead_on(std::move(options), *led, hooks, watch, progress);
   watch.look(FleetProgress::Until::kEnd);
-  // If this fails, the next process finds a run that ends at once.
-  if (store_says_end_) static_cast<void>(note_end());
+  if (store_says_end_) static_cast<void>(note_end());  // else the next process finds an end at once
   if (watch.failure()) return *watch.failure();
   const bool trained = training.parts() > 0;
   if (!ended.ok() && !trained) return ended.error();
@@ -333,8 +332,7 @@ void RunLead::complete(node::CoordinatorOptions& options, const Led& led, StepNu
   options.report.log.level = node::LogLevel::kError;  // events.jsonl has the events
 }
 
-// Leads until the run ends, no member is left, or this process is to stop. A run of own members ends with
-// this process.
+// Leads until the run ends, no member is left, or this process is to stop.
 Result<RunLead::Ending> RunLead::lead_on(node::CoordinatorOptions options, const Led& led,
                                          const engine::TrainHooks& hooks, FleetWatch& watch,
                                          FleetProgress& progress) {
@@ -359,7 +357,10 @@ Result<RunLead::Ending> RunLead::lead_on(node::CoordinatorOptions options, const
   };
   ReturnWatch returns;
   options.waits_for = [&](const cluster::View& view) { return waits_for(returns, view, watch); };
-  LossWatch losses(*led.workload);
+  LossWatch losses(*led.workload, [&] {
+    watch.look(FleetProgress::Until::kNow);
+    static_cast<void>(note_end());  // begin_anew() does it again
+  });
   const bool own = options_.own.has_value();
   const bool begins = options.anew.has_value();
   auto node = node::CoordinatorNode::start(host_, std::move(options), own ? *led.workload : losses);
@@ -368,13 +369,13 @@ Result<RunLead::Ending> RunLead::lead_on(node::CoordinatorOptions options, const
   if (auto told = tell_where(**node, begins); !told.ok()) return told.error();
   bool waits = false;  // nobody has worked in this fleet
   const auto done = (*node)->run([&] {
-    if ((*node)->leads()) forget_end();
+    if ((*node)->leads() && !losses.lost()) forget_end();
     const bool gone = (*node)->emptied() || is_overtaken(**node, watch, waits);
     // A run that is told to end does not begin anew. A loss ends the run by itself, and did so a moment ago.
     const bool anew = losses.lost().has_value() || (gone && !(*node)->ending());
     return hooks.stop_requested() || anew || gives_up(**node, *companion);
   });
-  store_says_end_ = losses.lost() || (*node)->ended();
+  store_says_end_ = (*node)->ended();
   if ((*node)->ended()) owners_->settle();
   if (losses.lost()) {
     host_.warn(losses.lost()->message());
@@ -477,9 +478,8 @@ Result<RunLead::Ending> RunLead::lead_own(node::CoordinatorNode& node, FleetWatc
   return Ending::kEnded;
 }
 
-// Whether this process gives up waiting for room on the disk. As long as nodes offer what they have
-// saved and it cannot be stored, the run has not ended. This process says so and ends, and another
-// process takes it from the nodes.
+// Whether this process gives up waiting for room on the disk. It says so and ends, and another process takes
+// from the nodes what they have saved.
 bool RunLead::gives_up(const node::CoordinatorNode& node, const node::SupplyCompanion& companion) {
   const auto failing = node.stopping() ? companion.failing() : std::nullopt;
   if (room_.begins(failing, host_.clock.now())) {

@@ -124,7 +124,7 @@ class RunLead {
   std::optional<StepNumber> unfinished_;  // a newer step than its checkpoints, of which it left some files
   bool told_where_ = false;
   bool begun_ = false;                             // no file says that the run has ended
-  bool store_says_end_ = false;                    // of the fleet that was led last, or does so in a moment
+  bool store_says_end_ = false;                    // of the fleet that was led last
   std::vector<engine::FleetRecovery> recoveries_;  // of fleets before the last one
   StepsCost cost_;
 };
