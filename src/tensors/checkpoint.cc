@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <charconv>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -97,18 +99,19 @@ Result<void> write_file(host::WritableFile& file, const CheckpointInfo& info,
   return file.close();
 }
 
-// Checkpoint files of a directory, newest first. A missing directory holds none.
-Result<std::vector<std::string>> newest_first(host::Disk& disk, const std::string& directory) {
+// The steps of a directory's checkpoint files, newest first. A missing directory holds none.
+Result<std::vector<StepNumber>> newest_first(host::Disk& disk, const std::string& directory) {
   const auto there = disk.exists(directory);
   if (!there.ok()) return there.error();
-  if (!*there) return std::vector<std::string>{};
-  auto names = disk.list(directory);
+  if (!*there) return std::vector<StepNumber>{};
+  const auto names = disk.list(directory);
   if (!names.ok()) return names.error();
-  std::erase_if(
-      *names, [](const std::string& name) { return !name.starts_with(kPrefix) || !name.ends_with(kSuffix); });
-  // Steps have a fixed number of digits, so names sort as steps do.
-  std::sort(names->rbegin(), names->rend());
-  return names;
+  std::vector<StepNumber> steps;
+  for (const std::string& name : *names) {
+    if (const auto step = read_checkpoint_name(name)) steps.push_back(*step);
+  }
+  std::ranges::sort(steps, std::greater());
+  return steps;
 }
 
 Error damaged(const std::string& path, std::string got, std::string expected) {
@@ -305,10 +308,13 @@ Result<void> save_checkpoint(host::Disk& disk, const std::string& directory, con
   CHECK(keep >= 1, keep);
   const std::string path = directory + "/" + checkpoint_name(info.next_step);
   if (auto written = write_checkpoint(disk, path, info, tensors); !written.ok()) return written;
-  auto names = newest_first(disk, directory);
-  if (!names.ok()) return names.error();
-  for (std::size_t i = static_cast<std::size_t>(keep); i < names->size(); ++i) {
-    if (auto removed = disk.remove_all(directory + "/" + (*names)[i]); !removed.ok()) return removed;
+  auto steps = newest_first(disk, directory);
+  if (!steps.ok()) return steps.error();
+  // Files of later steps are those that the run could not go on from. They must not push out what it writes.
+  std::erase_if(*steps, [&](StepNumber step) { return step > info.next_step; });
+  for (std::size_t i = static_cast<std::size_t>(keep); i < steps->size(); ++i) {
+    const std::string old = directory + "/" + checkpoint_name((*steps)[i]);
+    if (auto removed = disk.remove_all(old); !removed.ok()) return removed;
   }
   return {};
 }
@@ -317,13 +323,14 @@ Result<std::optional<CheckpointInfo>> load_newest_checkpoint(host::Disk& disk, c
                                                              std::string_view config_fingerprint,
                                                              std::span<const NamedTensor> tensors,
                                                              EventSink events) {
-  const auto names = newest_first(disk, directory);
-  if (!names.ok()) return names.error();
-  for (const std::string& name : *names) {
-    auto opened = open_checkpoint(disk, directory + "/" + name, config_fingerprint, tensors);
+  const auto steps = newest_first(disk, directory);
+  if (!steps.ok()) return steps.error();
+  for (const StepNumber step : *steps) {
+    const std::string path = directory + "/" + checkpoint_name(step);
+    auto opened = open_checkpoint(disk, path, config_fingerprint, tensors);
     if (!opened.ok()) {
       if (opened.error().kind != ErrorKind::kBadData) return opened.error();
-      events("checkpoint_damaged", {{"file", directory + "/" + name}, {"error", opened.error().message()}});
+      events("checkpoint_damaged", {{"file", path}, {"error", opened.error().message()}});
       continue;
     }
     for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -335,10 +342,10 @@ Result<std::optional<CheckpointInfo>> load_newest_checkpoint(host::Disk& disk, c
 }
 
 Result<std::optional<CheckpointInfo>> newest_checkpoint(host::Disk& disk, const std::string& directory) {
-  const auto names = newest_first(disk, directory);
-  if (!names.ok()) return names.error();
-  for (const std::string& name : *names) {
-    const auto file = CheckpointFile::open(disk, directory + "/" + name);
+  const auto steps = newest_first(disk, directory);
+  if (!steps.ok()) return steps.error();
+  for (const StepNumber step : *steps) {
+    const auto file = CheckpointFile::open(disk, directory + "/" + checkpoint_name(step));
     if (file.ok()) return std::optional(file->info());
     if (file.error().kind != ErrorKind::kBadData) return file.error();
   }
@@ -347,6 +354,15 @@ Result<std::optional<CheckpointInfo>> newest_checkpoint(host::Disk& disk, const 
 
 std::string checkpoint_name(StepNumber next_step) {
   return fmt::format("{}{:012}{}", kPrefix, next_step.value, kSuffix);
+}
+
+std::optional<StepNumber> read_checkpoint_name(std::string_view name) {
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  StepNumber step;
+  const auto digits = name.substr(kPrefix.size());
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), step.value);
+  if (read.ec != std::errc() || checkpoint_name(step) != name) return std::nullopt;
+  return step;
 }
 
 std::uint64_t checkpoint_bytes(std::span<const NamedTensor> tensors) {

@@ -106,9 +106,10 @@ class CheckpointFile {
   std::map<std::string, Section> sections_;
 };
 
-// Writes `directory`/step-NNNNNNNNNNNN.ckpt durably, then removes all but the newest `keep` (>= 1). The
-// directory must exist. On an error the older checkpoints are untouched. For a finished run `tensors` are
-// those of kResult alone.
+// Writes `directory`/step-NNNNNNNNNNNN.ckpt durably. Of it and those of earlier steps it then keeps the
+// newest `keep` (>= 1). Files of later steps stay: a resume has passed them over as damaged. The directory
+// must exist. On an error the older checkpoints are untouched. For a finished run `tensors` are those of
+// kResult alone.
 [[nodiscard]] Result<void> save_checkpoint(host::Disk& disk, const std::string& directory,
                                            const CheckpointInfo& info, std::span<const NamedTensor> tensors,
                                            int keep);
@@ -130,6 +131,8 @@ class CheckpointFile {
 
 // "step-000000000012.ckpt" for step 12.
 [[nodiscard]] std::string checkpoint_name(StepNumber next_step);
+// The step of a file with exactly such a name; nothing for any other, such as a user's copy.
+[[nodiscard]] std::optional<StepNumber> read_checkpoint_name(std::string_view name);
 
 // The bytes of a checkpoint of these tensors on disk, footer included, rounded up.
 [[nodiscard]] std::uint64_t checkpoint_bytes(std::span<const NamedTensor> tensors);

@@ -192,6 +192,48 @@ TEST(Checkpoint, KeepsTheNewest) {
   EXPECT_THAT(*disk->list(kDirectory), ElementsAre("step-000000000040.ckpt"));
 }
 
+// Damaged files of later steps neither push out what a run saves that fell back behind them, nor what it
+// saved before.
+TEST(Checkpoint, KeepsWhatWasSavedBehindDamagedFiles) {
+  auto disk = disk_with({10, 30, 40});
+  ASSERT_TRUE(save(*disk, 10, 3).ok());
+  for (const char* const name : {"/step-000000000030.ckpt", "/step-000000000040.ckpt"})
+    overwrite(*disk, std::string(kDirectory) + name, {});
+  ASSERT_TRUE(save(*disk, 20, 2).ok());
+  EXPECT_EQ((*load(*disk).info)->next_step, StepNumber{20});
+  ASSERT_TRUE(save(*disk, 25, 2).ok());
+  EXPECT_THAT(*disk->list(kDirectory), ElementsAre("step-000000000020.ckpt", "step-000000000025.ckpt",
+                                                   "step-000000000030.ckpt", "step-000000000040.ckpt"));
+  ASSERT_TRUE(save(*disk, 50, 1).ok());
+  EXPECT_THAT(*disk->list(kDirectory), ElementsAre("step-000000000050.ckpt"));
+}
+
+// A file with another name is the user's. It is neither loaded, nor counted, nor removed.
+TEST(Checkpoint, LeavesFilesOfOtherNamesAlone) {
+  auto disk = disk_with({10, 20});
+  const std::vector<std::byte> ten = contents(*disk, std::string(kDirectory) + "/step-000000000010.ckpt");
+  const std::vector<std::string> others = {"step-000000000009.old.ckpt", "step-30.ckpt", "step-best.ckpt",
+                                           "step-99999999999999999999.ckpt"};
+  for (const std::string& name : others) overwrite(*disk, std::string(kDirectory) + "/" + name, ten);
+  EXPECT_EQ((*load(*disk).info)->next_step, StepNumber{20});
+  EXPECT_EQ((*newest_checkpoint(*disk, kDirectory))->next_step, StepNumber{20});
+  ASSERT_TRUE(save(*disk, 40, 2).ok());
+  const std::vector<std::string> names = *disk->list(kDirectory);
+  EXPECT_THAT(names, ::testing::IsSupersetOf(others));
+  EXPECT_THAT(names, ::testing::IsSupersetOf({"step-000000000020.ckpt", "step-000000000040.ckpt"}));
+  EXPECT_EQ(names.size(), others.size() + 2);
+}
+
+// The name of a step is read back as that step, also one of more than twelve digits, and nothing else is.
+TEST(Checkpoint, NamesAreReadBack) {
+  for (const std::uint64_t step : {std::uint64_t{0}, std::uint64_t{12}, std::uint64_t{1234567890123}})
+    EXPECT_EQ(read_checkpoint_name(checkpoint_name(StepNumber{step})), StepNumber{step});
+  for (const char* const name :
+       {"", "step-", "best.ckpt", "step-12.ckpt", "step-0000000000012.ckpt", "step-000000000012.ckpt.tmp",
+        "step-00000000001x.ckpt", "step--00000000012.ckpt", "step-000000000012.3.part"})
+    EXPECT_FALSE(read_checkpoint_name(name).has_value()) << name;
+}
+
 // A missing or empty directory, or one with other files, holds no checkpoint.
 TEST(Checkpoint, NothingToLoad) {
   SimDisk empty;

@@ -111,6 +111,8 @@ void CheckpointKeeper::add(StepNumber step) {
 
 void CheckpointKeeper::remove_old() {
   while (whole_.size() > options_.keep) whole_.pop_front();
+  // Moves of delivered files must last: a crash could undo them, and not what is removed here.
+  if (!disk_.sync_directory(options_.directory).ok()) return;
   const auto names = disk_.list(options_.directory);
   const auto files = tensors::list_fleet_files(disk_, options_.directory);
   if (!names.ok() || !files.ok()) return;
@@ -121,9 +123,10 @@ void CheckpointKeeper::remove_old() {
     if (options_.keeps_start && step->first == options_.start) continue;
     for (const std::string& name : step->second) remove(name);
   }
-  // Checkpoints of one process go too. Their names have the order of their steps.
+  // Checkpoints of one process go too.
   for (const std::string& name : *names) {
-    if (name.ends_with(".ckpt") && name < tensors::checkpoint_name(whole_.front())) remove(name);
+    const auto step = tensors::read_checkpoint_name(name);
+    if (step && *step < whole_.front()) remove(name);
   }
 }
 

@@ -21,18 +21,23 @@ using ::testing::IsEmpty;
 
 constexpr const char* kDirectory = "/checkpoints";
 
-// A run whose state has two sections: node 1 has the first, node 2 the second.
+// Saves the one of two sections that a node has: node 1 the first, node 2 the second.
+void save_on(host::Disk& disk, std::uint64_t node, std::uint64_t step, const std::string& directory) {
+  std::vector<std::byte> bytes(4);
+  const tensors::NamedTensor section{node == 1 ? "first" : "second", bytes};
+  EXPECT_TRUE(tensors::write_fleet_file(
+                  disk, directory, NodeId(node),
+                  {.next_step = StepNumber(step), .run_id = "r", .config_fingerprint = "f"}, {&section, 1})
+                  .ok());
+}
+
+// A run whose state has two sections.
 class CheckpointKeeperTest : public ::testing::Test {
  protected:
   CheckpointKeeperTest() { EXPECT_TRUE(disk_.make_directories(kDirectory).ok()); }
 
   void save(std::uint64_t node, std::uint64_t step, const std::string& directory = kDirectory) {
-    std::vector<std::byte> bytes(4);
-    const tensors::NamedTensor section{node == 1 ? "first" : "second", bytes};
-    EXPECT_TRUE(tensors::write_fleet_file(
-                    disk_, directory, NodeId(node),
-                    {.next_step = StepNumber(step), .run_id = "r", .config_fingerprint = "f"}, {&section, 1})
-                    .ok());
+    save_on(disk_, node, step, directory);
   }
   [[nodiscard]] std::optional<tensors::FleetFiles> open(StepNumber step) {
     const auto nobody = [](std::string_view, EventFields) {};
@@ -162,6 +167,51 @@ TEST_F(CheckpointKeeperTest, TakesWhatIsDelivered) {
   EXPECT_THAT(look(keeper), ElementsAre("checkpoint_written"));
   EXPECT_EQ(keeper.newest(), StepNumber(4));
   EXPECT_EQ(*disk_.list("/parts"), (std::vector<std::string>{"2.steps", "step-000000000004.3.part.tmp"}));
+}
+
+// Older checkpoints of one process go, and nothing else that a user keeps beside them.
+TEST_F(CheckpointKeeperTest, LeavesFilesOfOtherNamesAlone) {
+  for (const char* const name : {"/best.ckpt", "/step-000000000002.old.ckpt", "/step-000000000002.ckpt"})
+    ASSERT_TRUE(host::replace_file(disk_, std::string(kDirectory) + name, "x").ok());
+  CheckpointKeeper keeper(disk_, options(1));
+  keeper.add(StepNumber(4));
+  EXPECT_THAT(names(), ElementsAre("best.ckpt", "step-000000000002.old.ckpt"));
+}
+
+// A crash at any operation while a checkpoint becomes whole leaves it whole, or the one before it.
+TEST(CheckpointKeeperCrash, LeavesAWholeCheckpoint) {
+  const auto whole = [](host::Disk& disk, StepNumber step) {
+    const auto files =
+        tensors::open_fleet_files(disk, kDirectory, "f", step, [](std::string_view, EventFields) {});
+    return files.ok() && *files && (*files)->files.size() == 2;
+  };
+  const auto rehearse = [&whole](host::SimDisk& disk, const host::SimDiskOptions& faults) {
+    for (const char* const directory : {"/parts", kDirectory})
+      ASSERT_TRUE(disk.make_directories(directory).ok());
+    ASSERT_TRUE(disk.sync_directory("/").ok());
+    for (const std::uint64_t node : {1U, 2U}) {
+      save_on(disk, node, 4, kDirectory);
+      save_on(disk, node, 8, "/parts");
+    }
+    CheckpointKeeper keeper(disk, {.directory = kDirectory,
+                                   .fingerprint = "f",
+                                   .whole = [&](StepNumber step) { return whole(disk, step); },
+                                   .start = StepNumber(4),
+                                   .delivered = "/parts"});
+    disk.restart_count(faults);
+    keeper.look({}, [](std::string_view, EventFields) {});
+  };
+  host::SimDisk undisturbed;
+  rehearse(undisturbed, {});
+  ASSERT_FALSE(whole(undisturbed, StepNumber(4)));
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    for (std::uint64_t k = 0; k <= undisturbed.operations(); ++k) {
+      host::SimDisk disk;
+      rehearse(disk, {.seed = seed, .crash_at_operation = k});
+      const auto later = disk.after_crash();
+      EXPECT_TRUE(whole(*later, StepNumber(4)) || whole(*later, StepNumber(8))) << seed << ' ' << k;
+    }
+  }
 }
 
 // A file that could not be read, or that another has replaced, is looked at again.

@@ -9,6 +9,7 @@
 #include "host/api/files.h"
 #include "run/resume_command.h"
 #include "run/run_directory.h"
+#include "tensors/model_directory.h"
 
 namespace gossamer::commands {
 namespace {
@@ -52,7 +53,10 @@ Error no_model(host::Disk& disk, const std::string& directory) {
 
 Result<std::string> find_model(const run::NodeHost& host, const std::string& directory) {
   for (const std::string& path : {directory + "/model", directory}) {
-    auto there = host.disk.exists(path + "/model.json");
+    // A crash may have left the model under the name that it has while another takes its place.
+    const auto found = tensors::find_directory(host.disk, path);
+    if (!found.ok()) return found.error();
+    auto there = host.disk.exists(*found + "/model.json");
     if (!there.ok()) return there.error();
     if (*there) return path;
   }

@@ -50,7 +50,7 @@ Result<KeptNetwork> kept_alone(host::Disk& disk, const std::string& directory) {
   if (!*there) return KeptNetwork();
   auto names = disk.list(directory);
   if (!names.ok()) return names.error();
-  std::erase_if(*names, [](const std::string& name) { return !name.ends_with(".ckpt"); });
+  std::erase_if(*names, [](const std::string& name) { return !tensors::read_checkpoint_name(name); });
   std::ranges::sort(*names, std::greater());  // names have the order of their steps
   for (const std::string& name : *names) {
     const auto files = open_files(disk, directory, {name});

@@ -80,6 +80,15 @@ TEST_F(KeptNetworkTest, IsNoDamagedCheckpoint) {
   }
 }
 
+// Claim: a copy that a user has made under another name is no checkpoint of the run.
+TEST_F(KeptNetworkTest, IsNoCopyOfAnotherName) {
+  own(4, false);
+  own(6, true);
+  const std::string last = paths_.checkpoints() + "/" + tensors::checkpoint_name(StepNumber(6));
+  ASSERT_TRUE(disk_.rename(last, paths_.checkpoints() + "/step-best.ckpt").ok());
+  expect(4, false);
+}
+
 // Claim: the files of a fleet's members are of the trained network if they are of the run's last step.
 TEST_F(KeptNetworkTest, IsOfAFleet) {
   of_a_fleet(4);

@@ -9,6 +9,7 @@
 
 #include "base/human_bytes.h"
 #include "tensors/checkpoint.h"
+#include "tensors/fleet_files.h"
 
 namespace gossamer::commands {
 namespace {
@@ -36,9 +37,10 @@ Contents contents_of(host::Disk& disk, const std::string& directory) {
 
 // Counts steps, because nodes write several files for each checkpoint.
 std::uint64_t checkpoints_in(const std::vector<std::string>& names) {
-  std::set<std::string> steps;
+  std::set<StepNumber> steps;
   for (const std::string& name : names) {
-    if (name.ends_with(".ckpt") || name.ends_with(".part")) steps.insert(name.substr(0, name.find('.')));
+    if (const auto step = tensors::read_checkpoint_name(name)) steps.insert(*step);
+    if (const auto part = tensors::read_fleet_file_name(name)) steps.insert(part->step);
   }
   return steps.size();
 }
