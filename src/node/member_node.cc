@@ -240,6 +240,14 @@ Result<void> MemberNode::enroll_with(const std::optional<cluster::Token>& token)
                           .program = options_.program,
                           .now_seconds = host_.clock.wall_seconds()});
   if (!enrolled.ok()) return enrolled.error();
+  // Saved by a node of another number: the run would take it for a lie of this one.
+  const auto aside = FileDelivery::set_aside(host_.disk, MemberSupply::deliveries(directory));
+  if (!aside.ok()) return aside.error();
+  if (*aside) {
+    log_.remark(
+        LogLevel::kWarning, {},
+        fmt::format("joins as another node; what was saved here before is in {}, and not brought", **aside));
+  }
   if (auto kept = keep_membership(host_.disk, directory, *enrolled); !kept.ok()) return kept;
   membership_ = std::move(*enrolled);
   return {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LineFile is a text file written line by line. It appears under its name only when it is whole.
+// LineFile is a text file written line by line. It appears under its name only when it is whole, and then
+// lasts.
 //
 //   LineFile file(disk, path);  file.open();  file.line("...");  file.publish();
 //
@@ -17,6 +18,7 @@
 
 #include "base/result.h"
 #include "host/api/disk.h"
+#include "host/api/files.h"
 
 namespace gossamer::run {
 
@@ -37,7 +39,8 @@ class LineFile {
     if (auto done = flush(); !done.ok()) return done;
     if (auto done = file_->sync(); !done.ok()) return done;
     if (auto done = file_->close(); !done.ok()) return done;
-    return disk_.rename(path_ + ".tmp", path_);
+    if (auto done = disk_.rename(path_ + ".tmp", path_); !done.ok()) return done;
+    return disk_.sync_directory(host::parent(path_));
   }
 
  private:

@@ -4,15 +4,33 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
+
+#include "host/api/durable_directories.h"
 
 namespace gossamer::run {
 namespace {
 
 // Records are written under another name and renamed when whole. A killed import
-// leaves files with these names.
+// leaves files with these names, and its lock.
 bool left_by_import(const std::string& name) {
-  return name == "records.cache.tmp" || name == "records.jsonl.tmp" || name == "records.sessions.tmp" ||
-         name == "records.text.tmp" || name == "test.jsonl.tmp";
+  return name == ".lock" || name == "records.cache.tmp" || name == "records.jsonl.tmp" ||
+         name == "records.sessions.tmp" || name == "records.text.tmp" || name == "test.jsonl.tmp" ||
+         name == "train.tokens.tmp";
+}
+
+// What a killed import has left in the directory. kUsage where there is anything else.
+Result<std::vector<std::string>> leftovers(host::Disk& disk, const std::string& path) {
+  auto names = disk.list(path);
+  if (!names.ok()) return names;
+  const auto foreign = std::ranges::find_if_not(*names, left_by_import);
+  if (foreign == (*names).end()) return names;
+  return Error{.kind = ErrorKind::kUsage,
+               .where = path,
+               .what = "the directory for the records is not empty",
+               .got = fmt::format("'{}'{}", *foreign, (*names).size() > 1 ? " and more" : ""),
+               .expected = "a directory that is missing or empty",
+               .fix = "give another --out"};
 }
 
 }  // namespace
@@ -20,36 +38,54 @@ bool left_by_import(const std::string& name) {
 Result<OutputDirectory> OutputDirectory::open(host::Disk& disk, const std::string& path) {
   auto existed = disk.exists(path);
   if (!existed.ok()) return existed.error();
+  // A directory of something else gets no lock.
   if (*existed) {
-    auto names = disk.list(path);
-    if (!names.ok()) return names.error();
-    const auto foreign = std::ranges::find_if_not(*names, left_by_import);
-    if (foreign != (*names).end()) {
-      return Error{.kind = ErrorKind::kUsage,
-                   .where = path,
-                   .what = "the directory for the records is not empty",
-                   .got = fmt::format("'{}'{}", *foreign, (*names).size() > 1 ? " and more" : ""),
-                   .expected = "a directory that is missing or empty",
-                   .fix = "give another --out"};
-    }
-    for (const std::string& name : *names) {
-      if (auto done = disk.remove_all(path + "/" + name); !done.ok()) return done.error();
-    }
+    if (auto names = leftovers(disk, path); !names.ok()) return names.error();
   }
-  if (auto done = disk.make_directories(path); !done.ok()) return done.error();
-  return OutputDirectory(disk, path, *existed);
+  OutputDirectory out(disk, path, *existed);
+  if (auto done = host::make_durable_directories(disk, path); !done.ok()) return done.error();
+  auto lock = disk.lock(path);
+  if (!lock.ok()) return lock.error();
+  // Another import may have ended since the first look.
+  auto names = leftovers(disk, path);
+  if (!names.ok()) {
+    static_cast<void>(disk.remove_all(path + "/.lock").ok());
+    return names.error();
+  }
+  out.lock_ = *std::move(lock);
+  std::erase(*names, ".lock");
+  for (const std::string& name : *names) {
+    if (auto done = disk.remove_all(path + "/" + name); !done.ok()) return done.error();
+  }
+  return out;
 }
 
+Result<void> OutputDirectory::keep() {
+  if (auto synced = disk_->sync_directory(path_); !synced.ok()) return synced;
+  static_cast<void>(disk_->remove_all(path_ + "/.lock").ok());
+  lock_.reset();
+  disk_ = nullptr;
+  return {};
+}
+
+// The command's own error is the one to report. A failing clean-up adds nothing to it.
 OutputDirectory::~OutputDirectory() {
   if (disk_ == nullptr) return;
-  // The command's own error is the one to report. A failing clean-up adds nothing to it.
-  if (!existed_) {
-    static_cast<void>(disk_->remove_all(path_).ok());
-    return;
-  }
+  if (lock_ != nullptr) remove_contents();
+  lock_.reset();
+  if (existed_) return;
+  const auto left = disk_->list(path_);
+  if (left.ok() && (*left).empty()) static_cast<void>(disk_->remove_all(path_).ok());
+}
+
+// The lock goes last, because another import may then begin.
+void OutputDirectory::remove_contents() {
   const auto names = disk_->list(path_);
   if (!names.ok()) return;
-  for (const std::string& name : *names) static_cast<void>(disk_->remove_all(path_ + "/" + name).ok());
+  for (const std::string& name : *names) {
+    if (name != ".lock") static_cast<void>(disk_->remove_all(path_ + "/" + name).ok());
+  }
+  static_cast<void>(disk_->remove_all(path_ + "/.lock").ok());
 }
 
 }  // namespace gossamer::run

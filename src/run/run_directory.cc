@@ -184,9 +184,10 @@ Result<void> RunDirectory::write_config(const Values& config) {
 
 void RunDirectory::abandon() {
   if (!fresh_) return;
-  for (const std::string& path : {paths_.config(), paths_.config() + ".tmp", paths_.metrics(),
-                                  paths_.events(), paths_.cache(), paths_.data(), paths_.data_sum(),
-                                  paths_.data_sum() + ".tmp", paths_.checkpoints(), paths_.root + "/.lock"}) {
+  // A process that is killed here leaves run.toml beside whatever else is left, so that --resume goes on.
+  for (const std::string& path : {paths_.config() + ".tmp", paths_.metrics(), paths_.events(), paths_.cache(),
+                                  paths_.data(), paths_.data_sum(), paths_.data_sum() + ".tmp",
+                                  paths_.checkpoints(), paths_.config(), paths_.root + "/.lock"}) {
     static_cast<void>(disk_.remove_all(path));
   }
   lock_.reset();

@@ -259,6 +259,31 @@ TEST(RunDirectory, AbandonedRunsBeginAgain) {
   }
 }
 
+// A process that is killed while it takes its traces away leaves a directory in which a run begins or goes
+// on.
+TEST(RunDirectory, GoesOnAfterADeathWhileItAbandons) {
+  const auto abandon = [](host::SimDisk& disk, const host::SimDiskOptions& faults) {
+    auto run = open(disk, Continue::kNo);
+    ASSERT_TRUE(run.ok());
+    for (const std::string& made : {run->paths().cache(), run->paths().checkpoints()})
+      ASSERT_TRUE(disk.make_directories(made).ok());
+    for (const std::string& made : {run->paths().metrics(), run->paths().events()})
+      ASSERT_TRUE(host::replace_file(disk, made, std::string_view("some")).ok());
+    disk.restart_count(faults);
+    run->abandon();
+  };
+  host::SimDisk rehearsal;
+  abandon(rehearsal, {});
+  ASSERT_FALSE(*rehearsal.exists("runs/x"));
+  for (std::uint64_t k = 0; k < rehearsal.operations(); ++k) {
+    host::SimDisk disk;
+    abandon(disk, {.crash_at_operation = k});
+    disk.restart_count({});
+    const auto again = open(disk, Continue::kResume);
+    EXPECT_TRUE(again.ok()) << k << ": " << again.error().message();
+  }
+}
+
 // After a crash at any operation while a run is opened, --resume works.
 TEST(RunDirectory, ResumesAfterACrashAtAnyOperation) {
   host::SimDisk rehearsal;

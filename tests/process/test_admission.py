@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes come into a run and go: tokens of some uses, nodes that are expelled, certificates that are renewed."""
 
+import os
 import signal
 import ssl
 import time
@@ -237,7 +238,7 @@ class Certificates(unittest.TestCase):
         fleet.wait_for_steps(status["step"])
 
     # Claim: a node that was expelled while it was away stays out, also after its certificate has ended. With a new token
-    # its machine joins as another node.
+    # its machine joins as another node. What it has saved as the one before is set aside: the run would fence it for that.
     def test_expelled_while_away(self):
         fleet = Fleet(self)
         fleet.lead("--listen", address_of_its_own(), "--certificates", "3s")
@@ -258,8 +259,13 @@ class Certificates(unittest.TestCase):
         made = fleet.ask("token", "create", fleet.run)
         self.assertEqual(made.status, 0, made.err)
         fleet.token = made.out.split()[-1]
+        saved = f"step-000000000009.{node}.part"
+        os.makedirs(fleet.path("b", "deliver"), exist_ok=True)
+        with open(fleet.path("b", "deliver", saved), "w", encoding="utf-8") as file:
+            file.write("of the node before")
         fleet.join("b")
         self.assertGreater(by_name(fleet.wait_for_members(2))["b"]["node"], node)
+        self.assertEqual(os.listdir(fleet.path("b", "deliver.1")), [saved])
 
     # A coordinator that was away for longer than its certificate held renews it when it starts. Tokens can be made
     # meanwhile.

@@ -50,7 +50,7 @@ struct TrainingPlace {
   settings::Values config;
   FunctionRef<bool()> stop_requested;
   std::string resume_command = {};  // as in RunRequest
-  bool begins = false;              // the run is new, and not resumed
+  bool begins = false;              // nobody has resolved the run's config yet
 };
 
 // What is known of a run once it is prepared.

@@ -50,7 +50,7 @@ Result<Report> import_lm(const run::NodeHost& host, const ImportFiles& wanted) {
   const auto report = import_text(host, *new_tokenizer(),
                                   {.sources = wanted.sources, .path = path, .skip_bad = wanted.skip_bad});
   if (!report.ok()) return report.error();
-  out->keep();
+  if (auto kept = out->keep(); !kept.ok()) return kept.error();
   return Report{.json = import_json(*report, path),
                 .text = fmt::format("{}\n({} read) in {}\n", text_line(*report),
                                     run::counted(report->text.files, "file"), path)};

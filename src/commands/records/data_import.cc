@@ -182,7 +182,7 @@ Result<DataImportResult> import_data(const run::NodeHost& host, const DataImport
   };
   auto report = import();
   if (!report.ok()) return report.error();
-  (*out).keep();
+  if (auto kept = (*out).keep(); !kept.ok()) return kept.error();
   if (lacks_labels(*first, *report)) host.warn(no_labels(*first, &*report).message());
   if (const std::string some = describe_unlabelled(*first, *report); !some.empty()) host.warn(some);
   return DataImportResult{.report = *std::move(report), .path = records, .format = row.format};

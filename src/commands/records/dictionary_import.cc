@@ -115,7 +115,7 @@ Result<text::DictionaryReport> import_dictionary_files(const run::NodeHost& host
                   .split = {.seed = request.seed, .test = request.test, .keep = std::move(keep)},
                   .context = request.context});
   if (!report.ok()) return report.error();
-  (*out).keep();
+  if (auto kept = (*out).keep(); !kept.ok()) return kept.error();
   if (report->test > report->train) host.warn(describe_held_out(*report));
   return report;
 }

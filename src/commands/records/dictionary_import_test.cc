@@ -120,12 +120,47 @@ TEST(OutputDirectory, LeavesNothingUnlessKept) {
     auto out = run::OutputDirectory::open(disk, "out");
     ASSERT_TRUE(out.ok());
     ASSERT_TRUE(host::replace_file(disk, "out/whole", std::string_view("x")).ok());
-    out->keep();
+    ASSERT_TRUE(out->keep().ok());
   }
   EXPECT_TRUE(*disk.exists("out/whole"));
   auto full = run::OutputDirectory::open(disk, "out");
   ASSERT_FALSE(full.ok());
   EXPECT_EQ(full.error().kind, ErrorKind::kUsage);
+  EXPECT_THAT(*disk.list("out"), ::testing::ElementsAre("whole"));
+}
+
+// Of two imports into one directory the second is refused at once. It removes nothing of the first one's,
+// while that is at work and after it. An import that was killed does not keep the next one out.
+TEST(OutputDirectory, OneCommandFillsIt) {
+  host::SimDisk disk;
+  ASSERT_TRUE(disk.make_directories("out").ok());
+  for (const char* const left : {"out/.lock", "out/records.cache.tmp", "out/train.tokens.tmp"})
+    ASSERT_TRUE(host::replace_file(disk, left, std::string_view("of a killed one")).ok());
+  auto first = run::OutputDirectory::open(disk, "out");
+  ASSERT_TRUE(first.ok());
+  EXPECT_THAT(*disk.list("out"), ::testing::ElementsAre(".lock"));
+  ASSERT_TRUE(host::replace_file(disk, "out/records.cache.tmp", std::string_view("half")).ok());
+  const auto second = run::OutputDirectory::open(disk, "out");
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().kind, ErrorKind::kRefused);
+  EXPECT_TRUE(*disk.exists("out/records.cache.tmp"));
+  ASSERT_TRUE(disk.rename("out/records.cache.tmp", "out/records.cache").ok());
+  ASSERT_TRUE(first->keep().ok());
+  EXPECT_FALSE(run::OutputDirectory::open(disk, "out").ok());
+  EXPECT_THAT(*disk.list("out"), ::testing::ElementsAre("records.cache"));
+}
+
+// What is kept lasts, with the directories that were made for it.
+TEST(OutputDirectory, WhatIsKeptLasts) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    host::SimDisk disk(host::SimDiskOptions{.seed = seed});
+    auto out = run::OutputDirectory::open(disk, "made/out");
+    ASSERT_TRUE(out.ok());
+    ASSERT_TRUE(host::replace_file(disk, "made/out/half.tmp", std::string_view("x")).ok());
+    ASSERT_TRUE(disk.rename("made/out/half.tmp", "made/out/whole").ok());
+    ASSERT_TRUE(out->keep().ok());
+    EXPECT_TRUE(*disk.after_crash()->exists("made/out/whole")) << seed;
+  }
 }
 
 }  // namespace

@@ -33,6 +33,13 @@ double rate(double count, double seconds) { return seconds > 0 ? count / seconds
 // Whether the steps are done by this process, or by members that it starts.
 bool keeps_threads(const RunRequest& request) { return !request.lead || request.lead->own; }
 
+// Whether no process has resolved the run's config yet. The directory of checkpoints is made right after
+// that.
+bool is_unresolved(const run::NodeHost& host, const run::RunDirectory& directory) {
+  const auto there = host.disk.exists(directory.paths().checkpoints());
+  return directory.is_new() || (there.ok() && !*there);
+}
+
 // One run, part by part. Data members stand in the order of their use.
 class TrainRun {
  public:
@@ -50,7 +57,7 @@ class TrainRun {
                         .config = directory_.is_new() ? request.config : directory_.config(),
                         .stop_requested = request.stop_requested,
                         .resume_command = request.resume_command,
-                        .begins = directory_.is_new()})) {}
+                        .begins = is_unresolved(host, directory_)})) {}
 
   // The run was finished before. If its model has lost a file since, or one is damaged, it is written again,
   // where the trained network is kept. The figures stay as they are, and so does what was found in its place.
@@ -85,6 +92,7 @@ class TrainRun {
     auto begun = prepare();
     // From here on run.toml is the resolved config, which a resumed run starts from.
     if (begun.ok()) begun = directory_.write_config(training_->config());
+    if (begun.ok()) begun = host_.disk.make_directories(directory_.paths().checkpoints());
     if (!begun.ok()) {
       directory_.abandon();
       if (!request_.stop_requested()) return begun.error();
@@ -196,7 +204,7 @@ class TrainRun {
     if (auto done = training_->prepare(); !done.ok()) return done;
     load_seconds_ = (host_.clock.now() - start_).seconds();
     facts_ = training_->facts();
-    return host_.disk.make_directories(directory_.paths().checkpoints());
+    return {};
   }
 
   // It may hold files of the user's, and what is damaged may be mended.

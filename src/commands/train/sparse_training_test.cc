@@ -145,54 +145,6 @@ TEST(TrainRun, OthersMayDoTheSteps) {
   EXPECT_EQ(files_of(machine.disk, "/run/model"), reference_model());
 }
 
-// What the products of a fleet are computed with is settled once, and run.toml says so: CPUs of two kinds
-// would choose differently. One process leaves it open, and so does a run that had left it open before.
-TEST(TrainRun, PrecisionIsSettledOnceForAFleet) {
-  for (const bool fleet : {true, false}) {
-    for (const bool set : {true, false}) {
-      SimMachine machine;
-      put_data(machine.disk);
-      OtherRunner runner;
-      sparse_engine::TrainConfig config = checkpointed_run();
-      if (set) config.train.precision = kernels::Element::kBf16;
-      const auto stop = [] { return false; };
-      ASSERT_TRUE(run_training(machine.host(), {.directory = "/run",
-                                                .resume = run::Continue::kNo,
-                                                .config = config,
-                                                .settings = {},
-                                                .stop_requested = stop,
-                                                .runner = fleet ? &runner : nullptr})
-                      .ok());
-      const std::string chosen(kernels::name(kernels::preferred_element(machine.host().kernels.isa)));
-      const std::string expected = set ? "bf16" : fleet ? chosen : "auto";
-      EXPECT_THAT(*host::read_text(machine.disk, "/run/run.toml"),
-                  ::testing::HasSubstr("precision = \"" + expected + "\""));
-    }
-  }
-}
-
-// A run of an earlier version has left it open. Its checkpoints are of that configuration, so it goes on as
-// it began.
-TEST(TrainRun, PrecisionThatWasOpenStaysOpen) {
-  for (const bool begins : {true, false}) {
-    SimMachine machine;
-    put_data(machine.disk);
-    const run::NodeHost host = machine.host();
-    const auto stop = [] { return false; };
-    const auto training = sparse_training({.host = host,
-                                           .paths = run::RunPaths("/run"),
-                                           .run_id = "a",
-                                           .config = sparse_engine::train_keys().values(checkpointed_run()),
-                                           .stop_requested = stop,
-                                           .begins = begins},
-                                          std::make_shared<OtherRunner>());
-    ASSERT_TRUE(machine.disk.make_directories("/run").ok());
-    const auto prepared = training->prepare();
-    ASSERT_TRUE(prepared.ok()) << prepared.error().message();
-    EXPECT_EQ(sparse_engine::train_keys().config(training->config()).train.precision.has_value(), begins);
-  }
-}
-
 // A stop while the finished model is measured does not wait for the test set. It keeps the model,
 // and resuming gives the figures.
 TEST(TrainRun, StopsWhileMeasuring) {

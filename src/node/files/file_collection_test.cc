@@ -178,6 +178,24 @@ TEST_F(Delivering, TheCoordinatorNamesFiles) {
   EXPECT_FALSE(FileDelivery::under_way(*member_->disk, "/own/deliver"));
 }
 
+// A file that cannot be read for a moment, because the machine lacks memory or descriptors, is read again. It
+// is told once, nobody is blamed, and the file arrives, whichever operation failed before it was offered.
+TEST_F(Delivering, AFileThatCannotBeReadNow) {
+  lead();
+  join();
+  run_for(1);
+  for (const std::uint64_t operation : {0U, 1U, 2U, 3U}) {
+    const std::string name = "part-7-" + std::to_string(operation);
+    write(name, "learnt");
+    member_->disk->restart_count({.fail_at_operation = operation});
+    run_for(12);
+    EXPECT_EQ(collected(name), "learnt") << operation;
+    EXPECT_FALSE(FileDelivery::under_way(*member_->disk, "/own/deliver")) << operation;
+    EXPECT_EQ(delivery_->take_remarks().size(), 1U) << operation;
+  }
+  EXPECT_TRUE(blamed_.empty());
+}
+
 // A full disk is told, with the time of the last try. It is nobody's fault. The file arrives once there is
 // room.
 TEST_F(Delivering, AFullDisk) {

@@ -75,6 +75,19 @@ bool FileDelivery::has_to_take(host::Disk& disk, const std::string& directory) {
   return !names.ok() || std::ranges::any_of(*names, is_to_go);
 }
 
+Result<std::optional<std::string>> FileDelivery::set_aside(host::Disk& disk, const std::string& directory) {
+  using Moved = std::optional<std::string>;
+  if (!has_to_take(disk, directory) && !under_way(disk, directory)) return Moved();
+  for (std::uint64_t number = 1;; ++number) {
+    std::string other = fmt::format("{}.{}", directory, number);
+    const auto there = disk.exists(other);
+    if (!there.ok()) return there.error();
+    if (*there) continue;
+    if (auto moved = disk.rename(directory, other); !moved.ok()) return moved.error();
+    return Moved(std::move(other));
+  }
+}
+
 void FileDelivery::look() {
   const auto names = disk_.list(directory_);
   if (!names.ok()) return remark(names.error());
@@ -99,24 +112,30 @@ void FileDelivery::add(std::uint64_t number, const std::string& name) {
   const std::string path = path_of(number, name);
   const auto older = std::ranges::find_if(files_, [&](const auto& one) { return one.second.name == name; });
   if (older != files_.end()) forget(older);
-  files_[number] = Outgoing{.name = name, .path = path};
-  auto stored = std::make_shared<std::optional<Result<StoredFile>>>();
-  aside_([this, stored, path, name] { *stored = describe_file(disk_, path, name); },
-         [this, stored, number](Instant) { described(number, **stored); });
+  describe(number, files_[number] = Outgoing{.name = name, .path = path});
 }
 
-void FileDelivery::described(std::uint64_t number, Result<StoredFile> stored) {
-  const auto file = files_.find(number);
-  if (file == files_.end()) return;
-  if (!stored.ok()) {
-    remark(stored.error());
-    return forget(file);
+void FileDelivery::describe(std::uint64_t number, Outgoing& file) {
+  file.describe_at.reset();
+  auto stored = std::make_shared<std::optional<Result<StoredFile>>>();
+  aside_([this, stored, path = file.path, name = file.name] { *stored = describe_file(disk_, path, name); },
+         [this, stored, number](Instant now) { described(number, **stored, now); });
+}
+
+void FileDelivery::described(std::uint64_t number, Result<StoredFile> stored, Instant now) {
+  const auto found = files_.find(number);
+  if (found == files_.end()) return;
+  Outgoing& file = found->second;
+  const Result<void> given = stored.ok() ? exchange_.give(*stored) : Result<void>(stored.error());
+  if (given.ok()) {
+    file.stored = *std::move(stored);
+    return;
   }
-  if (auto given = exchange_.give(*stored); !given.ok()) {
-    remark(given.error());
-    return forget(file);
-  }
-  file->second.stored = *std::move(stored);
+  if (!std::exchange(file.remarked, true)) remark(given.error());
+  // No coordinator takes a file that is too large. Any other may be the only copy of what was learnt, and a
+  // lack of memory or of descriptors passes.
+  if (given.error().kind == ErrorKind::kUsage) return forget(found);
+  file.describe_at = now + kDescribeEvery;
 }
 
 void FileDelivery::forget(std::map<std::uint64_t, Outgoing>::iterator file) {
@@ -140,6 +159,9 @@ void FileDelivery::tick(net::PeerId coordinator, net::Links& links, Instant now)
   if (now >= next_look_) {
     next_look_ = now + kLookEvery;
     look();
+  }
+  for (auto& [number, file] : files_) {
+    if (file.describe_at && *file.describe_at <= now) describe(number, file);
   }
   if (!link.up) return;
   for (auto& [number, file] : files_) {

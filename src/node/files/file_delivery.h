@@ -30,6 +30,8 @@ class FileDelivery {
  public:
   static constexpr Duration kLookEvery{200'000'000};
   static constexpr Duration kOfferEvery{5'000'000'000};
+  // A file that could not be read is read again after this time.
+  static constexpr Duration kDescribeEvery{5'000'000'000};
 
   // Starts a delivery, first of what an earlier process left in the directory. The exchange outlives the
   // delivery.
@@ -41,6 +43,10 @@ class FileDelivery {
   // Whether some delivery has taken a file out of that directory, and the coordinator
   // may not have it yet. Any thread.
   [[nodiscard]] static bool under_way(host::Disk& disk, const std::string& directory);
+
+  // Moves what waits in that directory to another name beside it, and returns that. Nothing: nothing waits.
+  [[nodiscard]] static Result<std::optional<std::string>> set_aside(host::Disk& disk,
+                                                                    const std::string& directory);
 
   // Whether the coordinator does not have all yet that an earlier process left.
   [[nodiscard]] bool brings_earlier() const {
@@ -64,6 +70,8 @@ class FileDelivery {
     std::string path;
     std::optional<StoredFile> stored = {};  // nothing until it is described
     Instant next_offer = {};
+    std::optional<Instant> describe_at = {};  // when it is described again
+    bool remarked = false;                    // that it could not be read
   };
 
   FileDelivery(host::Disk& disk, FileExchange& exchange, Aside aside, std::string directory)
@@ -75,7 +83,8 @@ class FileDelivery {
   void take(const std::string& name);
   void add(std::uint64_t number, const std::string& name);
   [[nodiscard]] std::string path_of(std::uint64_t number, const std::string& name) const;
-  void described(std::uint64_t number, Result<StoredFile> stored);
+  void describe(std::uint64_t number, Outgoing& file);
+  void described(std::uint64_t number, Result<StoredFile> stored, Instant now);
   void forget(std::map<std::uint64_t, Outgoing>::iterator file);
   void remark(const Error& error) { remarks_.push_back(error.message()); }
 

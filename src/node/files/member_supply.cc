@@ -25,14 +25,18 @@ MemberSupply::MemberSupply(host::Disk& disk, Supply told, Aside aside, Options o
   }
   supplied_.elsewhere = true;
   supplied_.supply.directory = own("data");
-  supplied_.supply.deliver = own("deliver");
+  supplied_.supply.deliver = deliveries(options_.directory);
   for (Supply::File& file : supplied_.supply.files) file.path.clear();
   look_for_own();
 }
 
 MemberSupply::~MemberSupply() {
   if (!over_ || delivery_ == nullptr) return;
-  for (const char* const name : {"data", "deliver"}) static_cast<void>(disk_.remove_all(own(name)));
+  static_cast<void>(disk_.remove_all(own("data")));
+  // What the coordinator does not have yet may be nowhere else.
+  const std::string deliver = deliveries(options_.directory);
+  if (FileDelivery::has_to_take(disk_, deliver) || FileDelivery::under_way(disk_, deliver)) return;
+  static_cast<void>(disk_.remove_all(deliver));
 }
 
 // The coordinator has described these files as they lie there now, so they are not read again.

@@ -50,8 +50,11 @@ class MemberSupply {
 
   // Looks which files are here, and begins to fetch the others. The disk outlives it.
   MemberSupply(host::Disk& disk, Supply told, Aside aside, Options options, Instant now);
-  // Removes what it has fetched, if the run is over.
+  // Removes what it has fetched, if the run is over. What is not brought yet stays.
   ~MemberSupply();
+
+  // What a node with this directory has to deliver.
+  [[nodiscard]] static std::string deliveries(const std::string& directory) { return directory + "/deliver"; }
 
   // Takes the links of another life. Null between two lives.
   void connect(net::Links* links);

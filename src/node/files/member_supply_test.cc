@@ -171,6 +171,29 @@ TEST_F(MemberSupplyTest, DeliversUntilTheRunIsOver) {
   EXPECT_FALSE(*disk->exists("/own/deliver"));
 }
 
+// What the coordinator does not have when the run is over stays at the member, whether it was looked at or
+// not. What was fetched goes.
+TEST_F(MemberSupplyTest, KeepsWhatIsNotBrought) {
+  for (const bool looked_at : {false, true}) {
+    SuppliedMember& member = join(7);
+    run_for(20);
+    ASSERT_TRUE(member.supply->here());
+    rules_.verdicts["part-7-30"] = DeliveryRules::Early{};
+    const auto disk = member.disk;
+    const std::string learnt = looked_at ? "learnt" : "learnt, and not looked at";
+    ASSERT_TRUE(host::replace_file(*disk, "/own/deliver/part-7-30", learnt).ok());
+    if (looked_at) run_for(2);
+    ASSERT_EQ(FileDelivery::under_way(*disk, "/own/deliver"), looked_at);
+    member.supply->run_over();
+    members_.clear();
+    EXPECT_FALSE(*disk->exists("/own/data"));
+    rules_.verdicts.clear();
+    join(7, disk);
+    run_for(20);
+    EXPECT_EQ(text(*coordinator_.disk, "/run/parts/part-7-30"), learnt);
+  }
+}
+
 // A member on the coordinator's machine uses its files where they lie, if its user says so, and has nothing
 // of its own.
 TEST_F(MemberSupplyTest, InPlaceNothingIsFetched) {
@@ -319,6 +342,25 @@ TEST_F(MemberSupplyTest, BringsForAsLongAsBytesCome) {
   internet_.heal("m7", "m1");
   run_for(400);
   EXPECT_TRUE(text(*coordinator_.disk, "/run/parts/part-7-30") == saved);
+}
+
+// What waits to be delivered is set aside as a whole, under a name that nothing has yet. Where nothing waits,
+// nothing is moved.
+TEST_F(MemberSupplyTest, SetsAsideWhatWaits) {
+  host::SimDisk disk;
+  const std::string deliver = MemberSupply::deliveries("/own");
+  const auto set_aside = [&] { return FileDelivery::set_aside(disk, deliver)->value_or("none"); };
+  EXPECT_EQ(set_aside(), "none");
+  ASSERT_TRUE(disk.make_directories("/own/deliver/outgoing").ok());
+  EXPECT_EQ(set_aside(), "none");
+  ASSERT_TRUE(host::replace_file(disk, "/own/deliver/part-7-1", "waits").ok());
+  EXPECT_EQ(set_aside(), "/own/deliver.1");
+  EXPECT_FALSE(*disk.exists("/own/deliver"));
+  ASSERT_TRUE(disk.make_directories("/own/deliver/outgoing").ok());
+  ASSERT_TRUE(host::replace_file(disk, "/own/deliver/outgoing/3-part-7-2", "is under way").ok());
+  EXPECT_EQ(set_aside(), "/own/deliver.2");
+  EXPECT_EQ(text(disk, "/own/deliver.1/part-7-1"), "waits");
+  EXPECT_EQ(text(disk, "/own/deliver.2/outgoing/3-part-7-2"), "is under way");
 }
 
 // A file that is larger than it was said to be is not taken, and the files will never be here.
