@@ -114,6 +114,7 @@ class CoordinatorNode {
   cluster::Workload& workload_;
   struct Own : RunCredentials {
     Renewal renewal;
+    UnkeptMembership unkept;
   };
   Own credentials_;
   cluster::TokenBook tokens_;

@@ -11,9 +11,11 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <variant>
 
 #include "engines/check/check_workload.h"
 #include "host/api/files.h"
+#include "host/grpc/authority_fetch.h"
 #include "host/grpc/certificates.h"
 #include "host/posix/clock.h"
 #include "node/admission/enrolling.h"
@@ -26,10 +28,11 @@ namespace {
 // The machine's clock, whose date a test may set.
 class SetClock final : public host::Clock {
  public:
-  [[nodiscard]] Instant now() const override { return clock_.now(); }
+  [[nodiscard]] Instant now() const override { return clock_.now() + from_seconds(later.load()); }
   [[nodiscard]] Duration process_cpu() const override { return clock_.process_cpu(); }
   [[nodiscard]] double wall_seconds() const override { return clock_.wall_seconds() + ahead.load(); }
-  std::atomic<double> ahead = 0;  // seconds
+  std::atomic<double> ahead = 0;  // seconds of the date alone
+  std::atomic<double> later = 0;  // seconds that have passed
 
  private:
   host::PosixClock clock_;
@@ -145,6 +148,25 @@ TEST_F(CoordinatorNodeTest, CanBeJoinedAfterItsClockWasAhead) {
     wait_until([&] { return host::time_of(own_certificate())->from <= clock_.wall_seconds(); });
     wait_until([&] { return join().ok(); });
   }
+}
+
+// Claim: a coordinator shows its renewed certificate although its disk is full, and keeps it once there is
+// room. With the old one it would be out of reach in the end.
+TEST_F(CoordinatorNodeTest, ShowsACertificateThatItCannotKeep) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const std::string before = own_certificate();
+  fill_disk();
+  clock_.ahead = 4.0 * 24 * 3600;
+  const auto served = [this] {
+    const auto fetched = host::fetch_certificates(node_->address(), from_seconds(10));
+    const auto* const chain = std::get_if<host::ServedCertificates>(&fetched);
+    return chain == nullptr ? 0 : chain->front().valid_until;
+  };
+  wait_until([&] { return served() > host::time_of(before)->until; });
+  EXPECT_EQ(own_certificate(), before);
+  empty_disk();
+  clock_.later = 60;
+  wait_until([&] { return own_certificate() != before; });
 }
 
 }  // namespace
