@@ -184,7 +184,7 @@ Result<void> CoordinatorNode::prepare() {
   new_run_ = !*known;
   const auto before = load_address(host_.disk, directory);
   own_.led = before.ok() && before->led;
-  credentials_ = {*std::move(credentials), {}, {}};
+  static_cast<RunCredentials&>(credentials_) = *std::move(credentials);
   credentials_.renewal = Renewal(credentials_.own.credentials.certificate);
   log_.name(credentials_.own.run, cluster::kCoordinatorNode);
   return {};

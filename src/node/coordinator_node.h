@@ -115,6 +115,7 @@ class CoordinatorNode {
   struct Own : RunCredentials {
     Renewal renewal;
     UnkeptMembership unkept;
+    RenewalRate of_members;
   };
   Own credentials_;
   cluster::TokenBook tokens_;

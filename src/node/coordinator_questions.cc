@@ -9,6 +9,7 @@
 #include "base/node_name.h"
 #include "base/printable.h"
 #include "cluster/admission/enrolment.h"
+#include "host/grpc/certificates.h"
 #include "node/admission/enrolling.h"
 #include "node/admission/returning.h"
 #include "node/cluster_status.h"
@@ -95,9 +96,11 @@ void CoordinatorNode::on_enroll(const host::Asked& asked) {
       asked.body, {.run = identity, .tokens = tokens_, .now = now, .used = [this](const std::string& token) {
                      return process_->coordinator()->admitted().let_in_by(token);
                    }});
-  if (!request.ok()) {
-    log_.refusal(asked.from, request.error(), epoch(), loop_.now());
-    return network_->answer(asked.question, request.error());
+  // A number is a row in the store for ever, so it is given for nothing that cannot be signed.
+  const auto good = request.ok() ? host::check_request(request->request()) : Result<void>(request.error());
+  if (!good.ok()) {
+    log_.refusal(asked.from, good.error(), epoch(), loop_.now());
+    return network_->answer(asked.question, good.error());
   }
   process_->coordinator()->give_node(
       request->token(), now, [this, identity, request = *request, question = asked.question](NodeId node) {
@@ -168,6 +171,13 @@ void CoordinatorNode::on_renew(const host::Asked& asked) {
   if (!node.ok()) {
     if (stranger) log_.refusal(asked.from, node.error(), epoch(), loop_.now());
     return network_->answer(asked.question, node.error());
+  }
+  const Duration apart = RenewalRate::apart(static_cast<double>(options_.certificate_seconds),
+                                            stranger ? host::Ended::kAccepted : host::Ended::kRefused);
+  if (!credentials_.of_members.take(*node, apart, loop_.now())) {
+    return network_->answer(asked.question, Error{.where = certificate_name(*node),
+                                                  .what = "this node has just renewed its certificate",
+                                                  .fix = "ask again later"});
   }
   auto renewed = cluster::renew(asked.body, *node, signer_of(credentials_.authority, validity()));
   if (renewed.ok())
