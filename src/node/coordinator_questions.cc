@@ -89,6 +89,7 @@ void CoordinatorNode::on_standby(const host::Asked& asked) {
 }
 
 void CoordinatorNode::on_enroll(const host::Asked& asked) {
+  if (auto known = knows_tokens(); !known.ok()) return network_->answer(asked.question, known.error());
   const cluster::RunIdentity identity{
       .run = credentials_.own.run, .authority = credentials_.authority.certificate, .wire = wire_range()};
   const auto now = static_cast<std::int64_t>(host_.clock.wall_seconds());
@@ -114,6 +115,7 @@ void CoordinatorNode::on_enroll(const host::Asked& asked) {
 
 Result<void> CoordinatorNode::may_see(const host::Asked& asked) {
   if (!asked.peer.certificate.empty()) return {};
+  if (auto known = knows_tokens(); !known.ok()) return known;
   const auto proof = read_status_question(asked.body);
   if (!proof.ok()) return proof.error();
   const auto now = static_cast<std::int64_t>(host_.clock.wall_seconds());
@@ -251,11 +253,16 @@ void CoordinatorNode::on_tokens(const host::Asked& asked) {
 // Shares tokens once in each lead, before a stranger is answered, and also when no question
 // comes, so that the store has them.
 void CoordinatorNode::share_tokens_once() {
-  if (!own_.shared || tokens_taken_ == process_->generation()) return;
-  tokens_taken_ = process_->generation();
-  const auto now = static_cast<std::int64_t>(host_.clock.wall_seconds());
-  for (const Error& error : share_tokens(tokens_, *process_->coordinator(), now))
+  if (!own_.shared) return;
+  const TokenShare::Lead lead{.generation = process_->generation(),
+                              .wall_seconds = static_cast<std::int64_t>(host_.clock.wall_seconds()),
+                              .now = loop_.now()};
+  for (const Error& error : token_share_.share(tokens_, *process_->coordinator(), lead))
     remark(LogLevel::kWarning, error.message());
+}
+
+Result<void> CoordinatorNode::knows_tokens() const {
+  return own_.shared ? token_share_.shared(process_->generation()) : Result<void>();
 }
 
 }  // namespace gossamer::node
