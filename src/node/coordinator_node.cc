@@ -184,7 +184,7 @@ Result<void> CoordinatorNode::prepare() {
   new_run_ = !*known;
   const auto before = load_address(host_.disk, directory);
   own_.led = before.ok() && before->led;
-  credentials_ = {*std::move(credentials), {}};
+  static_cast<RunCredentials&>(credentials_) = *std::move(credentials);
   credentials_.renewal = Renewal(credentials_.own.credentials.certificate);
   log_.name(credentials_.own.run, cluster::kCoordinatorNode);
   return {};
@@ -369,12 +369,17 @@ void CoordinatorNode::show_metrics() {
 // follows.
 void CoordinatorNode::renew_own_in_time() {
   const double now = host_.clock.wall_seconds();
+  const auto kept = credentials_.unkept.keep(host_.disk, options_.directory, credentials_.own, loop_.now());
+  if (!kept.ok()) remark(LogLevel::kWarning, kept.error().message());
   if (!credentials_.renewal.due(now)) return;
   credentials_.renewal.attempt(now);
-  auto renewed = renew_own(host_.disk, options_.directory, credentials_, validity());
-  if (renewed.ok()) renewed = network_->renew(credentials_.own.credentials);
+  auto renewed = renew_own(credentials_, validity());
   if (!renewed.ok()) return remark(LogLevel::kWarning, renewed.error().message());
+  const auto shown = network_->renew(renewed->credentials);
+  if (!shown.ok()) return remark(LogLevel::kWarning, shown.error().message());
+  credentials_.own = *std::move(renewed);
   credentials_.renewal = Renewal(credentials_.own.credentials.certificate);
+  credentials_.unkept.renewed(loop_.now());
   log("renewed", {cluster::kCoordinatorNode, {}}, "its own certificate");
 }
 

@@ -30,6 +30,7 @@
 #include "node/node_log.h"
 #include "node/places.h"
 #include "node/questions.h"
+#include "node/shared_tokens.h"
 #include "node/step_rate.h"
 #include "node/store_thread.h"
 #include "run/lead_file.h"
@@ -101,6 +102,7 @@ class CoordinatorNode {
   }
   [[nodiscard]] Result<std::vector<NodeId>> meant(const ExpelWish& wish) const;
   void share_tokens_once();
+  [[nodiscard]] Result<void> knows_tokens() const;
   [[nodiscard]] Result<void> may_see(const host::Asked& asked);
   std::optional<Instant> work();
   void tell_events();
@@ -114,6 +116,8 @@ class CoordinatorNode {
   cluster::Workload& workload_;
   struct Own : RunCredentials {
     Renewal renewal;
+    UnkeptMembership unkept;
+    RenewalRate of_members;
   };
   Own credentials_;
   cluster::TokenBook tokens_;
@@ -129,8 +133,8 @@ class CoordinatorNode {
     bool ending = false;
     bool told = false;
   };
-  End end_;                                 // of the run
-  std::optional<Generation> tokens_taken_;  // lead in which tokens were taken from the store
+  End end_;  // of the run
+  TokenShare token_share_;
   Instant started_;
   double started_wall_;  // seconds since 1970-01-01 UTC
   // The store's call under way, as its index in StoreCall, and the last one that failed with the reason.

@@ -11,9 +11,13 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <variant>
 
+#include "base/node_name.h"
+#include "cluster/admission/enrolment.h"
 #include "engines/check/check_workload.h"
 #include "host/api/files.h"
+#include "host/grpc/authority_fetch.h"
 #include "host/grpc/certificates.h"
 #include "host/posix/clock.h"
 #include "node/admission/enrolling.h"
@@ -26,10 +30,11 @@ namespace {
 // The machine's clock, whose date a test may set.
 class SetClock final : public host::Clock {
  public:
-  [[nodiscard]] Instant now() const override { return clock_.now(); }
+  [[nodiscard]] Instant now() const override { return clock_.now() + from_seconds(later.load()); }
   [[nodiscard]] Duration process_cpu() const override { return clock_.process_cpu(); }
   [[nodiscard]] double wall_seconds() const override { return clock_.wall_seconds() + ahead.load(); }
-  std::atomic<double> ahead = 0;  // seconds
+  std::atomic<double> ahead = 0;  // seconds of the date alone
+  std::atomic<double> later = 0;  // seconds that have passed
 
  private:
   host::PosixClock clock_;
@@ -68,6 +73,19 @@ class CoordinatorNodeTest : public ::testing::Test {
   [[nodiscard]] Result<Membership> join() {
     return enroll(
         {.token = token_, .wire = wire_range(), .program = "test", .now_seconds = clock_.wall_seconds()});
+  }
+  [[nodiscard]] Result<std::string> ask(const host::NetworkCredentials& as, const char* method,
+                                        std::string body) {
+    return ask_once({.at = node_->address(),
+                     .credentials = as,
+                     .question = {.method = method,
+                                  .body = std::move(body),
+                                  .timeout = from_seconds(20),
+                                  .to = certificate_name(cluster::kCoordinatorNode)}});
+  }
+  [[nodiscard]] Result<std::string> renew(const Membership& of) {
+    return ask(of.credentials, cluster::kRenewMethod,
+               cluster::renew_request({.request = *host::request_for(of.credentials.key)}));
   }
   [[nodiscard]] std::string own_certificate() {
     return *host::read_text(machine_.disk, "/run/credentials/certificate.pem");
@@ -145,6 +163,63 @@ TEST_F(CoordinatorNodeTest, CanBeJoinedAfterItsClockWasAhead) {
     wait_until([&] { return host::time_of(own_certificate())->from <= clock_.wall_seconds(); });
     wait_until([&] { return join().ok(); });
   }
+}
+
+// Claim: a coordinator shows its renewed certificate although its disk is full, and keeps it once there is
+// room. With the old one it would be out of reach in the end.
+TEST_F(CoordinatorNodeTest, ShowsACertificateThatItCannotKeep) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const std::string before = own_certificate();
+  fill_disk();
+  clock_.ahead = 4.0 * 24 * 3600;
+  const auto served = [this] {
+    const auto fetched = host::fetch_certificates(node_->address(), from_seconds(10));
+    const auto* const chain = std::get_if<host::ServedCertificates>(&fetched);
+    return chain == nullptr ? 0 : chain->front().valid_until;
+  };
+  wait_until([&] { return served() > host::time_of(before)->until; });
+  EXPECT_EQ(own_certificate(), before);
+  empty_disk();
+  clock_.later = 60;
+  wait_until([&] { return own_certificate() != before; });
+}
+
+// Claim: a request that cannot be signed gets no number, as that would be a row in the store for ever. The
+// next node has the next number, however many such requests there were.
+TEST_F(CoordinatorNodeTest, GivesNoNumberForAWorthlessRequest) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const auto first = join();
+  ASSERT_TRUE(first.ok()) << first.error().message();
+  const std::string good = host::make_request()->request;
+  for (const std::string& worthless : {std::string(), std::string("x"), good.substr(0, good.size() / 2)}) {
+    const auto answer =
+        ask({.authority = first->credentials.authority, .certificate = {}, .key = {}}, cluster::kEnrollMethod,
+            cluster::enroll_request(
+                {.token = token_, .request = worthless, .wire = wire_range(), .program = "test"}));
+    ASSERT_FALSE(answer.ok());
+    EXPECT_EQ(answer.error().kind, ErrorKind::kBadData) << answer.error().message();
+  }
+  const auto second = join();
+  ASSERT_TRUE(second.ok()) << second.error().message();
+  EXPECT_EQ(second->node, NodeId(first->node.value + 1));
+}
+
+// Claim: a node that asks Renew again and again gets one certificate in a while, and no other node waits for
+// it. The others fail, and are not refused: it may ask later.
+TEST_F(CoordinatorNodeTest, RenewsOnceInAWhile) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const auto node = join();
+  const auto other = join();
+  ASSERT_TRUE(node.ok() && other.ok());
+  EXPECT_TRUE(renew(*node).ok());
+  for (int i = 0; i < 3; ++i) {
+    const auto again = renew(*node);
+    ASSERT_FALSE(again.ok());
+    EXPECT_EQ(again.error().kind, ErrorKind::kFailed);
+  }
+  EXPECT_TRUE(renew(*other).ok());
+  clock_.later = Renewal::kLongestWait / 2;
+  EXPECT_TRUE(renew(*node).ok());
 }
 
 }  // namespace

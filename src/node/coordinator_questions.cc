@@ -9,6 +9,7 @@
 #include "base/node_name.h"
 #include "base/printable.h"
 #include "cluster/admission/enrolment.h"
+#include "host/grpc/certificates.h"
 #include "node/admission/enrolling.h"
 #include "node/admission/returning.h"
 #include "node/cluster_status.h"
@@ -88,6 +89,7 @@ void CoordinatorNode::on_standby(const host::Asked& asked) {
 }
 
 void CoordinatorNode::on_enroll(const host::Asked& asked) {
+  if (auto known = knows_tokens(); !known.ok()) return network_->answer(asked.question, known.error());
   const cluster::RunIdentity identity{
       .run = credentials_.own.run, .authority = credentials_.authority.certificate, .wire = wire_range()};
   const auto now = static_cast<std::int64_t>(host_.clock.wall_seconds());
@@ -95,9 +97,11 @@ void CoordinatorNode::on_enroll(const host::Asked& asked) {
       asked.body, {.run = identity, .tokens = tokens_, .now = now, .used = [this](const std::string& token) {
                      return process_->coordinator()->admitted().let_in_by(token);
                    }});
-  if (!request.ok()) {
-    log_.refusal(asked.from, request.error(), epoch(), loop_.now());
-    return network_->answer(asked.question, request.error());
+  // A number is a row in the store for ever, so it is given for nothing that cannot be signed.
+  const auto good = request.ok() ? host::check_request(request->request()) : Result<void>(request.error());
+  if (!good.ok()) {
+    log_.refusal(asked.from, good.error(), epoch(), loop_.now());
+    return network_->answer(asked.question, good.error());
   }
   process_->coordinator()->give_node(
       request->token(), now, [this, identity, request = *request, question = asked.question](NodeId node) {
@@ -111,6 +115,7 @@ void CoordinatorNode::on_enroll(const host::Asked& asked) {
 
 Result<void> CoordinatorNode::may_see(const host::Asked& asked) {
   if (!asked.peer.certificate.empty()) return {};
+  if (auto known = knows_tokens(); !known.ok()) return known;
   const auto proof = read_status_question(asked.body);
   if (!proof.ok()) return proof.error();
   const auto now = static_cast<std::int64_t>(host_.clock.wall_seconds());
@@ -168,6 +173,13 @@ void CoordinatorNode::on_renew(const host::Asked& asked) {
   if (!node.ok()) {
     if (stranger) log_.refusal(asked.from, node.error(), epoch(), loop_.now());
     return network_->answer(asked.question, node.error());
+  }
+  const Duration apart = RenewalRate::apart(static_cast<double>(options_.certificate_seconds),
+                                            stranger ? host::Ended::kAccepted : host::Ended::kRefused);
+  if (!credentials_.of_members.take(*node, apart, loop_.now())) {
+    return network_->answer(asked.question, Error{.where = certificate_name(*node),
+                                                  .what = "this node has just renewed its certificate",
+                                                  .fix = "ask again later"});
   }
   auto renewed = cluster::renew(asked.body, *node, signer_of(credentials_.authority, validity()));
   if (renewed.ok())
@@ -241,11 +253,16 @@ void CoordinatorNode::on_tokens(const host::Asked& asked) {
 // Shares tokens once in each lead, before a stranger is answered, and also when no question
 // comes, so that the store has them.
 void CoordinatorNode::share_tokens_once() {
-  if (!own_.shared || tokens_taken_ == process_->generation()) return;
-  tokens_taken_ = process_->generation();
-  const auto now = static_cast<std::int64_t>(host_.clock.wall_seconds());
-  for (const Error& error : share_tokens(tokens_, *process_->coordinator(), now))
+  if (!own_.shared) return;
+  const TokenShare::Lead lead{.generation = process_->generation(),
+                              .wall_seconds = static_cast<std::int64_t>(host_.clock.wall_seconds()),
+                              .now = loop_.now()};
+  for (const Error& error : token_share_.share(tokens_, *process_->coordinator(), lead))
     remark(LogLevel::kWarning, error.message());
+}
+
+Result<void> CoordinatorNode::knows_tokens() const {
+  return own_.shared ? token_share_.shared(process_->generation()) : Result<void>();
 }
 
 }  // namespace gossamer::node

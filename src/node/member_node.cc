@@ -158,6 +158,8 @@ Result<void> MemberNode::enroll_anew(const std::optional<cluster::Token>& token,
 // Asks over a connection of its own with the present certificate, or as a stranger once that has ended. The
 // coordinators are asked in turn, as one may stand by.
 void MemberNode::renew_in_time() {
+  const auto kept = renewing_.unkept.keep(host_.disk, options_.directory.path, membership_, loop_.now());
+  if (!kept.ok()) log_.remark(LogLevel::kWarning, epoch(), kept.error().message());
   const double now = host_.clock.wall_seconds();
   if (renewing_.asked || !renewing_.when.due(now)) return;
   const std::vector<host::Endpoint> all = coordinators();
@@ -218,10 +220,10 @@ void MemberNode::on_renewed(const Result<std::string>& answer) {
 Result<void> MemberNode::take_renewed(const std::string& answer) {
   auto renewed = with_renewed(membership_, answer, host_.clock.wall_seconds());
   if (!renewed.ok()) return renewed.error();
-  if (auto kept = keep_membership(host_.disk, options_.directory.path, *renewed); !kept.ok()) return kept;
   if (auto shown = network_->renew(renewed->credentials); !shown.ok()) return shown;
   membership_ = *std::move(renewed);
   renewing_.when = Renewal(membership_.credentials.certificate);
+  renewing_.unkept.renewed(loop_.now());
   return {};
 }
 

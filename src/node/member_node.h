@@ -153,6 +153,7 @@ class MemberNode {
   std::unique_ptr<host::RenewableNetwork> network_;
   struct Renewing {
     Renewal when = {};
+    UnkeptMembership unkept = {};
     std::optional<host::QuestionId> asked = {};  // while nobody has answered
     std::size_t coordinator = 0;                 // that is asked next
     // Asks instead of the node's own network once the certificate has ended.

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import threading
+import time
 
 import program
 import test_serve
@@ -126,6 +127,28 @@ class ServeNodes(WithServed):
             server.running.wait_for_line("is started again")
         self.assertEqual(server.ask("POST", "/predict", body, TEXT)[::2], (200, want))
         self.assertEqual(server.stop().status, 143)
+        self.assertEqual(self.left_over(), [])
+
+    # Claim: a front end that is told to end while its nodes are away answers the request that waits, and ends. The
+    # request alone would have waited for two minutes.
+    def test_ends_while_nodes_are_away(self):
+        server = self.serve("--nodes", "2")
+        model = os.path.join(self.out, "model")
+        os.rename(model, model + ".away")
+        for pid in self.node_pids().values():
+            os.kill(pid, signal.SIGKILL)
+        for _ in range(2):
+            server.running.wait_for_line("is started again")
+        answers = []
+        asking = threading.Thread(target=lambda: answers.append(server.ask("POST", "/predict", self.queries[0], TEXT)))
+        asking.start()
+        server.running.wait_for_line("is started again in 2 s")
+        begin = time.monotonic()
+        done = server.stop()
+        asking.join()
+        self.assertEqual(done.status, 143, done.err)
+        self.assertLess(time.monotonic() - begin, 60)
+        self.assertEqual([answer[0] for answer in answers], [503])
         self.assertEqual(self.left_over(), [])
 
     # The remains of a killed front end are removed by the next one. Nodes end with it.

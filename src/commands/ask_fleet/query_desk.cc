@@ -27,6 +27,8 @@ AskedBlock asked_block(std::uint64_t number, const sparse_engine::FleetQueries::
 void QueryDesk::hear(Said said) {
   if (auto* const led = std::get_if<Led>(&said)) led_ = std::move(*led);
   if (const auto* const ready = std::get_if<Ready>(&said)) ready_ = *ready;
+  if (std::holds_alternative<Answer>(said) || (std::holds_alternative<Ready>(said) && ready_.whole))
+    away_ = false;
   // Blocks are asked one after another, so the answer with the highest number is that of the last one.
   if (auto* const answer = std::get_if<Answer>(&said);
       answer != nullptr && (!answer_ || answer->number > answer_->number))
@@ -39,6 +41,7 @@ void QueryDesk::hear(Said said) {
 Result<void> QueryDesk::wait(const host::Clock& clock, const Patience& patience,
                              const std::function<bool()>& there) {
   const Instant until = clock.now() + patience.time;
+  std::optional<Instant> stopped;
   Duration look{};  // the first look does not wait
   for (;;) {
     for (Said& said : said_.wait(look)) hear(std::move(said));
@@ -46,7 +49,9 @@ Result<void> QueryDesk::wait(const host::Clock& clock, const Patience& patience,
     if (there()) return {};
     if (failure_) return *failure_;
     if (closed_) return not_there("they have ended");
-    if (patience.stop && patience.stop()) return not_there("stopped while they were waited for");
+    if (patience.stop && patience.stop() && !stopped) stopped = clock.now();
+    if (stopped && clock.now() - *stopped >= patience.after_stop)
+      return not_there("stopped while they were waited for");
     if (clock.now() >= until)
       return not_there(
           fmt::format("{} of them ready after {:.0f} s", ready_.members, patience.time.seconds()));
@@ -75,11 +80,15 @@ Result<void> QueryDesk::wait_until_whole(const host::Clock& clock, const Patienc
 Result<QueryDesk::Found> QueryDesk::ask(AskedBlock block, const host::Clock& clock,
                                         const Patience& patience) {
   const std::uint64_t number = block.number;
+  for (Said& said : said_.wait({})) hear(std::move(said));
+  // The question before stays under way: its answer says that they are back.
+  if (away_ && !failure_) return not_there("they have not answered for a while");
   asked_.push(std::move(block));
   led_->wake([] {});
   // An answer to an earlier block, which came too late, is not looked at.
   auto waited = wait(clock, patience, [&] { return answer_ && answer_->number == number; });
-  if (!waited.ok()) return waited.error();
+  away_ = !waited.ok();
+  if (away_) return waited.error();
   return std::exchange(answer_, std::nullopt)->found;
 }
 

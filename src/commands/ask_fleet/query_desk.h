@@ -62,13 +62,15 @@ class QueryDesk {
   struct Patience {
     Duration time;
     std::function<bool()> stop = {};  // asked again and again; true ends waiting; may be empty
+    Duration after_stop = {};         // so long after that
   };
 
   // For the asking thread. Errors: the one that fails() was given; kFailed when the patience
   // is over or the lead has ended.
   [[nodiscard]] Result<Led> wait_until_led(const host::Clock& clock, const Patience& patience);
   [[nodiscard]] Result<void> wait_until_whole(const host::Clock& clock, const Patience& patience);
-  // Requires wait_until_led().
+  // Requires wait_until_led(). Once an answer has not come in time, the next calls fail at once, until that
+  // answer comes or all parts are shown again. Otherwise each of many callers would wait as long in vain.
   [[nodiscard]] Result<Found> ask(AskedBlock block, const host::Clock& clock, const Patience& patience);
   // What the lead has shown last, as far as the last call of this thread has heard.
   [[nodiscard]] const Ready& ready() const { return ready_; }
@@ -105,6 +107,7 @@ class QueryDesk {
   std::optional<Led> led_;
   Ready ready_;
   std::optional<Answer> answer_;
+  bool away_ = false;  // nothing was heard since an answer did not come in time
   std::optional<Error> failure_;
   bool closed_ = false;
 

@@ -8,6 +8,7 @@
 
 #include "host/posix/clock.h"
 #include "host/posix/serial_thread.h"
+#include "host/sim/clock.h"
 
 namespace gossamer::commands {
 namespace {
@@ -101,6 +102,49 @@ TEST_F(QueryDeskTest, WaitsNoLongerThanIsOfUse) {
   const auto failed = desk_.ask(block(1), clock_, kLong);
   ASSERT_FALSE(failed.ok());
   EXPECT_EQ(failed.error().where, "nodes/2.log");
+}
+
+// Claim: of many blocks, the first alone waits for nodes that are away. All later ones fail at once, whatever
+// part comes back. They are asked again when the late answer comes, or when all parts are there.
+TEST_F(QueryDeskTest, OnlyTheFirstWaitsInVain) {
+  int asked = 0;
+  lead([&] { ++asked; });
+  const QueryDesk::Patience patience{.time = from_seconds(10)};
+  const auto fails_at_once = [&](std::uint64_t number) {
+    const auto answer = desk_.ask(block(number), clock_, patience);
+    return !answer.ok() && answer.error().got == "they have not answered for a while";
+  };
+  const auto out_of_reach = [&](std::uint64_t number) {
+    return !desk_.ask(block(number), clock_, kNone).ok() && fails_at_once(number + 1);
+  };
+  desk_.shows({.members = 2, .whole = true});
+  EXPECT_TRUE(out_of_reach(1));
+  desk_.shows({.members = 1, .whole = false});
+  EXPECT_TRUE(fails_at_once(3));
+  EXPECT_EQ(asked, 1);
+  desk_.gives({.number = 1, .found = lists(1)});
+  EXPECT_TRUE(out_of_reach(4));
+  EXPECT_EQ(asked, 2);
+  desk_.shows({.members = 2, .whole = true, .epoch = Epoch(7)});
+  EXPECT_TRUE(out_of_reach(6));
+  EXPECT_EQ(asked, 3);
+}
+
+// Claim: whoever is told to stop still waits a while for an answer, and no longer.
+TEST_F(QueryDeskTest, StopsAfterTheLastAnswer) {
+  host::SimClock clock;
+  lead([] {});
+  const QueryDesk::Patience patience{.time = from_seconds(600),
+                                     .stop =
+                                         [&] {
+                                           clock.advance(from_seconds(1));
+                                           return clock.now() > Instant() + from_seconds(3);
+                                         },
+                                     .after_stop = from_seconds(5)};
+  const auto stopped = desk_.ask(block(1), clock, patience);
+  ASSERT_FALSE(stopped.ok());
+  EXPECT_EQ(stopped.error().got, "stopped while they were waited for");
+  EXPECT_EQ(clock.now(), Instant() + from_seconds(9));
 }
 
 // Waiting ends when nothing leads any more.

@@ -187,7 +187,9 @@ ServingFleet::~ServingFleet() {
 }
 
 Result<Found> ServingFleet::ask(const sparse_engine::FleetQueries::Block& block) {
-  return desk_.ask(asked_block(++asked_, block), host_.clock, {.time = options_.patience});
+  const QueryDesk::Patience patience{
+      .time = options_.patience, .stop = options_.stop, .after_stop = Options::kLastAnswer};
+  return desk_.ask(asked_block(++asked_, block), host_.clock, patience);
 }
 
 std::unique_ptr<sparse_engine::Predictor> fleet_predictor(ServingFleet& fleet,

@@ -53,7 +53,9 @@ class ServingFleet {
     // called once the address is known.
     std::optional<host::Endpoint> join_at = {};
     std::function<Result<void>(const host::Endpoint& at, const std::string& token)> joined_at = {};
-    std::function<bool()> stop = {};  // asked while start() waits; true ends waiting
+    // Asked while start() or ask() waits. True ends waiting, for an answer after kLastAnswer.
+    std::function<bool()> stop = {};
+    static constexpr Duration kLastAnswer{5'000'000'000};
   };
   // Returns when the nodes have read their parts. The model's directory is a path from the root. The host and
   // what it borrows outlive the fleet. An error says what a node ended with.
@@ -64,8 +66,8 @@ class ServingFleet {
   ServingFleet(const ServingFleet&) = delete;
   ServingFleet& operator=(const ServingFleet&) = delete;
 
-  // Asks as FleetQueries::ask() does. kFailed when the nodes were not all there
-  // in time, or a node has failed.
+  // Asks as FleetQueries::ask() does. kFailed when the nodes were not all there in time, or a node has
+  // failed. The next calls then fail at once, until the nodes are heard again.
   [[nodiscard]] Result<sparse_engine::FleetQueries::Answer> ask(
       const sparse_engine::FleetQueries::Block& block);
   // Whether nodes have the training rows.

@@ -185,14 +185,19 @@ Result<CertificateTime> time_of(const std::string& certificate) {
                          .until = static_cast<double>(timegm(&until))};
 }
 
+Result<void> check_request(const std::string& request) {
+  const Request asked = read_request(request);
+  const Key key(asked == nullptr ? nullptr : X509_REQ_get_pubkey(asked.get()));
+  // The signature proves that the asker holds the key.
+  if (key != nullptr && X509_REQ_verify(asked.get(), key.get()) == 1) return {};
+  return failure("cannot use the certificate request", ErrorKind::kBadData);
+}
+
 Result<std::string> sign_request(const KeyAndCertificate& authority, const std::string& request,
                                  const std::string& name, const Validity& validity) {
+  if (auto good = check_request(request); !good.ok()) return good.error();
   const Request asked = read_request(request);
-  const Key asked_key(asked == nullptr ? nullptr : X509_REQ_get_pubkey(asked.get()));
-  // The signature proves that the asker holds the key.
-  if (asked_key == nullptr || X509_REQ_verify(asked.get(), asked_key.get()) != 1) {
-    return failure("cannot use the certificate request", ErrorKind::kBadData);
-  }
+  const Key asked_key(X509_REQ_get_pubkey(asked.get()));
   const Key key = read_key(authority.key);
   const Certificate issuer = read_certificate(authority.certificate);
   if (key == nullptr || issuer == nullptr) return failure("cannot read the certificate authority");

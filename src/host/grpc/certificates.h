@@ -53,6 +53,9 @@ struct CertificateTime {
 // A request for another certificate for a key that there is already. kBadData for what is no key.
 [[nodiscard]] Result<std::string> request_for(const std::string& key);
 
+// Whether a request can be signed: it is readable, and signed by its own key. Else kBadData.
+[[nodiscard]] Result<void> check_request(const std::string& request);
+
 // A certificate for the key in `request`, under the common name `name` (letters, digits and '-') and the DNS
 // names kCertificateHost and certificate_host(name). Names that the request itself gives are ignored. The
 // certificate is good for both ends of a connection. An unreadable request is kBadData.

@@ -90,6 +90,12 @@ Result<Membership> membership_of(host::NetworkCredentials credentials, double no
 Result<void> keep_membership(host::Disk& disk, const std::string& directory, const Membership& membership) {
   if (auto made = make_directory(disk, directory); !made.ok()) return made;
   const host::NetworkCredentials& credentials = membership.credentials;
+  // An old certificate beside a new key would be no membership at all, and the node would never start.
+  const auto key = host::read_text(disk, path_of(directory, kKey), kMaxFile);
+  if (!key.ok() || *key != credentials.key) {
+    if (auto gone = disk.remove_all(path_of(directory, kCertificate)); !gone.ok()) return gone;
+    if (auto done = disk.sync_directory(credentials_directory(directory)); !done.ok()) return done;
+  }
   for (const auto& [file, text] :
        {std::pair(kKey, &credentials.key), std::pair(kAuthority, &credentials.authority),
         std::pair(kCertificate, &credentials.certificate)}) {
@@ -97,6 +103,15 @@ Result<void> keep_membership(host::Disk& disk, const std::string& directory, con
     if (!written.ok()) return written;
   }
   return {};
+}
+
+Result<void> UnkeptMembership::keep(host::Disk& disk, const std::string& directory,
+                                    const Membership& membership, Instant now) {
+  if (!next_ || now < *next_) return {};
+  next_ = now + kTryEvery;
+  auto kept = keep_membership(disk, directory, membership);
+  if (kept.ok()) next_.reset();
+  return kept;
 }
 
 Result<Membership> load_membership(host::Disk& disk, const std::string& directory, double now_seconds) {
@@ -163,13 +178,8 @@ Result<RunCredentials> create_run_credentials(host::Disk& disk, const std::strin
   return created;
 }
 
-Result<void> renew_own(host::Disk& disk, const std::string& directory, RunCredentials& credentials,
-                       const host::Validity& validity) {
-  auto own = renewed(credentials.authority, credentials.own.credentials, validity);
-  if (!own.ok()) return own.error();
-  if (auto kept = keep_membership(disk, directory, *own); !kept.ok()) return kept;
-  credentials.own = *std::move(own);
-  return {};
+Result<Membership> renew_own(const RunCredentials& credentials, const host::Validity& validity) {
+  return renewed(credentials.authority, credentials.own.credentials, validity);
 }
 
 Result<RunCredentials> load_run_credentials(host::Disk& disk, const std::string& directory,

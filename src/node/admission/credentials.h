@@ -18,6 +18,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "host/api/disk.h"
 #include "host/grpc/certificates.h"
 #include "host/grpc/network.h"
@@ -56,13 +57,28 @@ inline constexpr std::int64_t kCertificateSeconds = std::int64_t{7} * 24 * 3600;
 [[nodiscard]] Result<RunCredentials> load_run_credentials(host::Disk& disk, const std::string& directory,
                                                           double now_seconds);
 
-// Makes another certificate for the coordinator's key, and keeps it.
-[[nodiscard]] Result<void> renew_own(host::Disk& disk, const std::string& directory,
-                                     RunCredentials& credentials, const host::Validity& validity);
+// Makes another certificate for the coordinator's key.
+[[nodiscard]] Result<Membership> renew_own(const RunCredentials& credentials, const host::Validity& validity);
 
-// Keeps a membership, durable when it returns. It replaces an earlier one.
+// Keeps a membership, durable when it returns. It replaces an earlier one. A crash leaves the earlier one,
+// the new one, or, where the new one has another key, none.
 [[nodiscard]] Result<void> keep_membership(host::Disk& disk, const std::string& directory,
                                            const Membership& membership);
+
+// A renewed membership is in use before it is kept. A disk that is full for a while would else lock the node
+// out. keep() is to be called often, and tries each minute until it has worked.
+class UnkeptMembership {
+ public:
+  static constexpr Duration kTryEvery{60'000'000'000};
+  void renewed(Instant now) { next_ = now; }
+  // The error is that of keep_membership().
+  [[nodiscard]] Result<void> keep(host::Disk& disk, const std::string& directory,
+                                  const Membership& membership, Instant now);
+
+ private:
+  std::optional<Instant> next_;  // attempt
+};
+
 // Where the authority's key is too, a certificate that does not hold any more is renewed. A coordinator may
 // have been away for longer than its certificate holds.
 [[nodiscard]] Result<Membership> load_membership(host::Disk& disk, const std::string& directory,

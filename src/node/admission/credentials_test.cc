@@ -195,5 +195,62 @@ TEST(Credentials, CrashWhileKeeping) {
   }
 }
 
+// Claim: a crash while a membership takes the place of another one leaves the old one, the new one, or none
+// where the new one has another key. A renewed certificate of the same key never leaves none. Nothing is left
+// that is there and cannot be loaded: such a node would never start again.
+TEST(Credentials, CrashWhileReplacing) {
+  host::SimDisk source{{}};
+  const auto before = create_run_credentials(source, "run", "run-1", kValid);
+  const auto another = create_run_credentials(source, "other", "run-1", kValid);
+  ASSERT_TRUE(before.ok() && another.ok());
+  const auto renewed = renew_own(*before, {.now_seconds = kNow, .days = 31});
+  ASSERT_TRUE(renewed.ok());
+  for (const Membership& after : {another->own, *renewed}) {
+    const bool same_key = after.credentials.key == before->own.credentials.key;
+    bool kept = false;
+    for (std::uint64_t k = 0; !kept; ++k) {
+      host::SimDisk disk({.seed = 1});
+      ASSERT_TRUE(disk.make_directories("node").ok() && disk.sync_directory(".").ok());
+      ASSERT_TRUE(keep_membership(disk, "node", before->own).ok());
+      disk.restart_count({.seed = k, .crash_at_operation = k});
+      kept = keep_membership(disk, "node", after).ok();
+      const auto later = disk.after_crash();
+      const bool there = *has_membership(*later, "node");
+      EXPECT_TRUE(there || (!same_key && !kept)) << "crash at " << k;
+      if (!there) continue;
+      const auto loaded = load_membership(*later, "node", kNow);
+      ASSERT_TRUE(loaded.ok()) << "crash at " << k << ": " << loaded.error().message();
+      const std::string& certificate = loaded->credentials.certificate;
+      EXPECT_TRUE(certificate == after.credentials.certificate ||
+                  (!kept && certificate == before->own.credentials.certificate));
+    }
+  }
+}
+
+// Claim: what a full disk did not keep is kept within a minute after there is room, and then no more.
+TEST(Credentials, KeptOnceThereIsRoom) {
+  host::SimDisk disk{{}};
+  const auto made = create_run_credentials(disk, "run", "run-1", kValid);
+  ASSERT_TRUE(made.ok());
+  const auto after = renew_own(*made, {.now_seconds = kNow, .days = 31});
+  ASSERT_TRUE(after.ok());
+  UnkeptMembership unkept;
+  Instant now;
+  EXPECT_TRUE(unkept.keep(disk, "run", *after, now).ok());
+  EXPECT_EQ(load_membership(disk, "run", kNow)->credentials.certificate, made->own.credentials.certificate);
+  disk.restart_count({.capacity_bytes = 0});
+  unkept.renewed(now);
+  EXPECT_FALSE(unkept.keep(disk, "run", *after, now).ok());
+  now = now + from_seconds(59);
+  EXPECT_TRUE(unkept.keep(disk, "run", *after, now).ok());  // no attempt
+  disk.restart_count({});
+  now = now + from_seconds(1);
+  EXPECT_TRUE(unkept.keep(disk, "run", *after, now).ok());
+  EXPECT_EQ(load_membership(disk, "run", kNow)->credentials.certificate, after->credentials.certificate);
+  const std::uint64_t operations = disk.operations();
+  EXPECT_TRUE(unkept.keep(disk, "run", *after, now + from_seconds(600)).ok());
+  EXPECT_EQ(disk.operations(), operations);
+}
+
 }  // namespace
 }  // namespace gossamer::node

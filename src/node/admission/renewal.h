@@ -13,8 +13,10 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <string>
 
+#include "base/ids.h"
 #include "base/time.h"
 #include "host/grpc/certificates.h"
 
@@ -59,6 +61,29 @@ class Renewal {
   host::CertificateTime time_ = {.from = -kNever, .signed_at = kNever, .until = kNever};
   double next_ = kNever;
   double since_ = -kNever;  // next_ was meant for a clock that does not stand before
+};
+
+// The coordinator's half: how often one node may renew. Each renewal costs two verifications, a signature and
+// a line of events, and a node may ask without end. Half of the time between two attempts of Renewal is never
+// in the way of an honest node.
+class RenewalRate {
+ public:
+  // How far apart renewals of one node are, where certificates hold for so many seconds.
+  [[nodiscard]] static Duration apart(double seconds, host::Ended ended) {
+    const bool accepted = ended == host::Ended::kAccepted;
+    return from_seconds(std::min(seconds / 64, accepted ? Renewal::kLongestAtEnd : Renewal::kLongestWait) /
+                        2);
+  }
+  // Takes a renewal of the node, unless its last one is nearer than that.
+  [[nodiscard]] bool take(NodeId node, Duration apart, Instant now) {
+    const auto [last, first] = last_.try_emplace(node, now);
+    if (!first && now - last->second < apart) return false;
+    last->second = now;
+    return true;
+  }
+
+ private:
+  std::map<NodeId, Instant> last_;
 };
 
 }  // namespace gossamer::node

@@ -30,8 +30,7 @@ Error too_many() {
 }  // namespace
 
 Error wrong_answer(NodeId node, std::string what) {
-  return {.kind = ErrorKind::kBadData,
-          .where = fmt::format("node {}", node.value),
+  return {.where = fmt::format("node {}", node.value),
           .what = "a node's answer cannot be used",
           .got = std::move(what),
           .expected = "its part of the answer",

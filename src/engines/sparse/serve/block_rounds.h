@@ -77,8 +77,8 @@ class BlockRounds {
   // done.
   void take(const std::vector<Member>& members);
   [[nodiscard]] bool done() const { return answer_.has_value(); }
-  // Requires done(). Errors: kBadData for an answer that no member can have given. kRefused if there are too
-  // many labels to rank together.
+  // Requires done(). Errors: wrong_answer() for an answer that no member can have given. kRefused if there
+  // are too many labels to rank together.
   [[nodiscard]] Result<Answer> take_answer() { return *std::move(answer_); }
 
   // Facts about this round, for its questions.
@@ -111,7 +111,8 @@ class BlockRounds {
   std::optional<Result<Answer>> answer_;
 };
 
-// The error for a member's answer that cannot be used.
+// The error for a member's answer that cannot be used. It is kFailed: the fault is not that of the process
+// that asks.
 [[nodiscard]] Error wrong_answer(NodeId node, std::string what);
 
 }  // namespace gossamer::sparse_engine

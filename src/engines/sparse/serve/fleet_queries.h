@@ -64,7 +64,7 @@ class FleetQueries {
   // The layout in force, as the workload has decided it. Without one, members are believed what they say that
   // they have.
   void placed(Epoch epoch, const std::string& decision);
-  // A message of the channel. A message that answers no open question is dropped. kBadData for one that no
+  // A message of the channel. A message that answers no open question is dropped. An error for one that no
   // correct member sends, such as that of a member that claims a part which the layout gives to others.
   [[nodiscard]] Result<void> on(net::PeerId from, const net::Message& message);
   [[nodiscard]] std::vector<Sending> take_out();
@@ -72,7 +72,7 @@ class FleetQueries {
   [[nodiscard]] Work take_work();
   // The caller has done the piece that it took.
   void worked();
-  // The answer, once for each ask(). kBadData for an answer that no member can have given.
+  // The answer, once for each ask(). wrong_answer() for an answer that no member can have given.
   [[nodiscard]] std::optional<Result<Answer>> take_answer();
 
   // Whether the parts of all ready members are the whole network.

@@ -274,9 +274,11 @@ class OneLiar : public ::testing::Test {
     return bytes<Scored>({{.id = 7, .score = 2}}) + bytes<FoundRow>({{row, 0.5F, 0.25F}, {1, 0.25F, 0.5F}}) +
            bytes<FoundRow>({{1, 0.25F, 0.5F}, {4, 0.0F, 0.25F}});
   }
+  // Other processes are not to be told that their questions were wrong.
   void expect_refused() {
     const auto answer = queries_.take_answer();
     ASSERT_TRUE(answer && !answer->ok());
+    EXPECT_EQ(answer->error().kind, ErrorKind::kFailed);
     EXPECT_EQ(answer->error().where, "node 5");
   }
 
