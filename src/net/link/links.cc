@@ -176,19 +176,16 @@ void Links::settle(Instant now, LinkEvents& out) {
   }
 }
 
-void Links::on_event(const host::Opened& event, Instant now, LinkEvents&) {
+void Links::on_event(const host::Opened& event, Instant now, LinkEvents& out) {
   Connection* const connection = connections_.find(event.connection);
   if (connection == nullptr) return connections_.hang_up(event.connection);
   connection->name = event.peer;
   connection->heard = now;
+  if (auto other = Handshake::wrong_end(*connection)) return leave(*connection, *std::move(other), now, out);
   connection->advance(ConnectionEvent::kOpened);
   Link& link = links_.at(connection->node);
   connections_.send(*connection, handshake_.hello(link, connection->lane));
   schedule(link, now);
-}
-
-void Links::on_event(const host::Accepted& event, Instant now, LinkEvents&) {
-  connections_.accept(event, now);
 }
 
 void Links::on_event(host::Received& event, Instant now, LinkEvents& out) {

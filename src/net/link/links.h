@@ -156,7 +156,7 @@ class Links {
   // Users, time, and connections that come and go.
   void hand_on(host::NetworkEvent& event, Instant now, LinkEvents& out);
   void on_event(const host::Opened& event, Instant now, LinkEvents& out);
-  void on_event(const host::Accepted& event, Instant now, LinkEvents& out);
+  void on_event(const host::Accepted& event, Instant now, LinkEvents&) { connections_.accept(event, now); }
   void on_event(host::Received& event, Instant now, LinkEvents& out);
   void on_event(const host::Written& event, Instant now, LinkEvents& out);
   void on_event(const host::Closed& event, Instant now, LinkEvents& out);
