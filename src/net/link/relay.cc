@@ -214,13 +214,14 @@ Result<void> Relay::on_open(host::ConnectionId id, Outer& outer, const wire::Rel
   }
   if ((open.to_node() == 0) == (open.from_node() == 0))
     return fault("RelayOpen to and from, or neither", "one of them");
+  const bool full = outer.notices_of(outer.what.peer) >= kMostNotices;
   // A peer that does not read the refusals must not pile them up.
-  if (outer.notices_of(outer.what.peer) >= kMostNotices)
-    return fault("more requests while answers wait", "that they are read");
+  if (full && open.to_node() != 0) return fault("more requests while answers wait", "that they are read");
   outer.last_theirs = number;
   if (open.to_node() != 0) {
     pass_on(id, outer, number, NodeId{open.to_node()});
-  } else {
+  } else if (!full) {
+    // Otherwise nothing is said: a relay is not at fault for what others open through it, and they try again.
     accept(id, outer, number, NodeId{open.from_node()});
   }
   return {};

@@ -153,6 +153,28 @@ TEST_F(LoneRelay, FloodsAndAnotherCloses) {
   }
 }
 
+// Claim: where a node's answers to what others open through the relay pile up, the relay is not at fault. The
+// node's memory is bounded still, and it takes connections again once the answers are on their way.
+TEST_F(LoneRelay, ARelayIsNotAtFaultForOthers) {
+  constexpr std::uint64_t kNobody = 0;
+  Relay end({.self = NodeId{3}});  // trusts no relay, so each opening is answered
+  end.up(kOne, {.peer = NodeId{1}, .lane = Lane::kBulk, .ours = true});
+  const auto opens = [&](std::uint64_t number) {
+    return end.on_frame(kOne, {.header = relay_open(number, kNobody, 2), .payload = {}}).ok();
+  };
+  const auto answers = [&] {
+    std::size_t count = 0;
+    while (end.next_frame(kOne)) ++count;
+    return count;
+  };
+  std::uint64_t number = 0;
+  for (std::size_t i = 0; i < 3 * Relay::kMostNotices; ++i) ASSERT_TRUE(opens(number += 2)) << i;
+  EXPECT_EQ(answers(), Relay::kMostNotices);
+  EXPECT_TRUE(end.on_frame(kOne, {.header = relayed(number), .payload = {}}).ok()) << "it was opened";
+  EXPECT_TRUE(opens(number += 2));
+  EXPECT_EQ(answers(), 1U);
+}
+
 // Beyond what may be held, or with a frame that would not fit into another, an inner connection ends at both
 // ends, and others stay.
 TEST_F(LoneRelay, HoldsNoMore) {
