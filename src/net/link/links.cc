@@ -303,7 +303,7 @@ void Links::on_frame(Connection& connection, Frame frame, Instant now, LinkEvent
   const auto next = traffic_.on_frame(connection, link, std::move(frame), now, out);
   if (!next.ok()) return fault(connection, next.error(), now, out);
   connection.advance(ConnectionEvent::kTraffic);
-  link.unproven = link.taken_over = false;  // the peer has this link, too
+  link.prove();
   if (*next == LinkTraffic::Next::kServe) serve(link, connection.lane, now);
 }
 
