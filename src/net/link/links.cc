@@ -42,8 +42,7 @@ Links::Links(host::Network& network, Options options)
                    {.self = options_.self.node,
                     .relays = options_.relays,
                     .most_held = {most_held(options_.control_window), most_held(options_.bulk_window)},
-                    .most_held_in_all = options_.relay_bytes,
-                    .most_held_of_one = options_.relay_bytes / 2},
+                    .most_held_in_all = options_.relay_bytes},
                    options_.strangers),
       traffic_(connections_, ChannelRules(options_.channels, options_.coordinator,
                                           options_.self.node == options_.coordinator ? Receiver::kCoordinator
