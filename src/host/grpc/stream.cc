@@ -19,6 +19,9 @@ namespace {
 
 // Below this a copy costs less than a reference.
 constexpr std::size_t kCopyBytes = 256;
+// Behind TLS a received slice is a part of 8 KiB, and keeps all of it. So a frame is shared only if its
+// slices have half of that on average: what is counted of it is then no less than half of what it keeps.
+constexpr std::size_t kSharedBytes = 4096;
 
 // Keeps a slice that is lent to gRPC alive until gRPC lets it go, on whichever thread that happens. gRPC's
 // own counter orders the two. `lent` says the same in code of ours, since ThreadSanitizer does not see into
@@ -53,19 +56,6 @@ grpc::ByteBuffer to_grpc(Slices frame) {
   return {slices.data(), slices.size()};
 }
 
-Slices from_grpc(const grpc::ByteBuffer& buffer) {
-  std::vector<grpc::Slice> slices;
-  CHECK(buffer.Dump(&slices).ok());
-  Slices frame;
-  frame.reserve(slices.size());
-  for (grpc::Slice& slice : slices) {
-    auto owner = std::make_shared<const grpc::Slice>(std::move(slice));
-    const auto bytes = std::as_bytes(std::span(owner->begin(), owner->size()));
-    frame.emplace_back(std::move(owner), bytes);
-  }
-  return frame;
-}
-
 Error reason_of(const grpc::Status& status, const std::string& where) {
   const bool refused = status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
                        status.error_code() == grpc::StatusCode::PERMISSION_DENIED;
@@ -76,6 +66,23 @@ Error reason_of(const grpc::Status& status, const std::string& where) {
 }
 
 }  // namespace
+
+Slices from_grpc(const grpc::ByteBuffer& buffer) {
+  std::vector<grpc::Slice> slices;
+  CHECK(buffer.Dump(&slices).ok());
+  Slices frame;
+  frame.reserve(slices.size());
+  for (grpc::Slice& slice : slices) {
+    auto owner = std::make_shared<const grpc::Slice>(std::move(slice));
+    const auto bytes = std::as_bytes(std::span(owner->begin(), owner->size()));
+    frame.emplace_back(std::move(owner), bytes);
+  }
+  const std::uint64_t total = total_bytes(frame);
+  if (total >= frame.size() * kSharedBytes) return frame;
+  std::vector<std::byte> copy(total);
+  copy_front(frame, copy);
+  return {Slice::of(std::move(copy))};
+}
 
 std::string certificate_name(const grpc::AuthContext* context) {
   if (context == nullptr) return {};

@@ -138,6 +138,9 @@ class GrpcServerStream final : public GrpcStream, public grpc::ServerGenericBidi
   std::shared_ptr<GrpcServerStream> self_;
 };
 
+// A frame as it was received: shared with gRPC if its slices are large, else copied into one.
+[[nodiscard]] Slices from_grpc(const grpc::ByteBuffer& buffer);
+
 // The common name in the certificate of a connection's other end; empty without one.
 [[nodiscard]] std::string certificate_name(const grpc::AuthContext* context);
 

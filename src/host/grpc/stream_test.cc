@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "host/grpc/network.h"
 
@@ -26,6 +27,40 @@ TEST(HostOf, CountsNetworksOfIpv6) {
   EXPECT_EQ(host_of("ipv4:192.0.2.1:5000"), "ipv4:192.0.2.1");
   EXPECT_NE(host_of("ipv4:192.0.2.2:5000"), host_of("ipv4:192.0.2.1:5000"));
   EXPECT_EQ(host_of("unix:path"), "unix");  // other names lose nothing but what follows the colon
+}
+
+// Small parts of large blocks are copied, so that a frame keeps no blocks of which it counts little. A frame
+// of large parts shares them.
+TEST(FromGrpc, KeepsNoMoreThanTwiceItsBytes) {
+  static int blocks = 0;
+  const auto block = [] {
+    ++blocks;
+    return new std::string(8192, 'b');  // NOLINT(cppcoreguidelines-owning-memory): the slice ends it
+  };
+  const auto frame_of = [&](std::size_t parts, std::size_t bytes) {
+    std::vector<grpc::Slice> slices;
+    for (std::size_t i = 0; i < parts; ++i) {
+      std::string* const whole = block();
+      slices.emplace_back(
+          whole->data(), bytes,
+          [](void* one) {
+            --blocks;
+            delete static_cast<std::string*>(one);  // NOLINT(cppcoreguidelines-owning-memory): made above
+          },
+          whole);
+    }
+    return from_grpc(grpc::ByteBuffer(slices.data(), slices.size()));
+  };
+  {
+    const Slices small = frame_of(3, 1000);
+    EXPECT_EQ(joined(small), std::string(3000, 'b'));
+    EXPECT_EQ(blocks, 0);
+    const Slices large = frame_of(3, 5000);
+    EXPECT_EQ(joined(large), std::string(15'000, 'b'));
+    EXPECT_EQ(blocks, 3);
+    EXPECT_EQ(total_bytes(frame_of(0, 0)), 0U);
+  }
+  EXPECT_EQ(blocks, 0);
 }
 
 // The name that gRPC itself gives a peer can be read.

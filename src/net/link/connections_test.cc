@@ -40,13 +40,10 @@ class ConnectionsTest : public ::testing::Test {
   }
 
   CountingNetwork network_;
-  Connections connections_{network_,
-                           {.self = NodeId{1},
-                            .relays = true,
-                            .most_held = {1 << 20, 1 << 20},
-                            .most_held_in_all = 1 << 20,
-                            .most_held_of_one = 1 << 20},
-                           {.in_all = 2, .of_host = 2, .of_certificate = 2}};
+  Connections connections_{
+      network_,
+      {.self = NodeId{1}, .relays = true, .most_held = {1 << 20, 1 << 20}, .most_held_in_all = 1 << 20},
+      {.in_all = 2, .of_host = 2, .of_certificate = 2}};
 };
 
 // What is dialed belongs to the link, and counts what is sent on it.

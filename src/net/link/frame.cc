@@ -74,6 +74,12 @@ Result<Frame> decode_frame(Slices bytes) {
                                  static_cast<int>(frame.header.kind_case())),
                      "none");
   }
+  // A peer may write what it likes into a header, and the payload would keep the memory of both.
+  if (const std::uint64_t payload = total_bytes(frame.payload); payload > 0 && payload < total / 2) {
+    std::vector<std::byte> copy(payload);
+    copy_front(frame.payload, copy);
+    frame.payload = {Slice::of(std::move(copy))};
+  }
   return frame;
 }
 

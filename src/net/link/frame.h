@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Frames between two nodes as bytes: docs/protocols/link.md, "Frame". Encoding shares the payload's memory,
-// decoding shares the frame's. Thread rule: plain functions.
+// decoding shares the frame's. A payload that is less than half of its frame is copied. Thread rule: plain
+// functions.
 #pragma once
 
 #include <gossamer/link.pb.h>

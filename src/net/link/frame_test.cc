@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <span>
+#include <string>
+
 #include "base/rng.h"
 
 namespace gossamer::net {
@@ -61,6 +65,24 @@ TEST(Frame, TruncatedAndChanged) {
       const auto frame = decode_frame({Slice::of(std::move(bad))});
       EXPECT_TRUE(frame.ok() || frame.error().kind == ErrorKind::kBadData);
     }
+  }
+}
+
+// A payload that is less than half of its frame keeps none of the frame's memory: its peer could write into
+// headers what no reader counts. A larger one is shared.
+TEST(Frame, SmallPayloadsKeepNoFrames) {
+  const std::string known = data_header(1, "").SerializeAsString();
+  for (const bool large : {false, true}) {
+    std::string header = known;
+    if (large) header += "\xa2\x06\xe0\xd4\x03" + std::string(60'000, 'u');  // field 100, unknown
+    std::string bytes;
+    for (const int shift : {0, 8, 16, 24})
+      bytes.push_back(static_cast<char>((header.size() >> shift) & 0xff));
+    const auto owner = std::make_shared<const std::string>(bytes + header + std::string(1000, 'p'));
+    const auto frame = decode_frame({Slice(owner, std::as_bytes(std::span(*owner)))});
+    ASSERT_TRUE(frame.ok()) << frame.error().message();
+    EXPECT_EQ(joined(frame->payload), std::string(1000, 'p'));
+    EXPECT_EQ(owner.use_count(), large ? 1 : 2);
   }
 }
 

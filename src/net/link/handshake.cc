@@ -220,6 +220,18 @@ Handshake::Claim Handshake::claim(const wire::Hello& hello, const Link* link) {
   return Claim::kNewLink;
 }
 
+std::optional<Ending> Handshake::wrong_end(const Connection& connection) {
+  const std::string& proven = connection.name.certificate;
+  std::string meant = certificate_name(connection.node);
+  if (proven.empty() || proven == meant) return std::nullopt;
+  return Ending{.event = ConnectionEvent::kOpenedOther,
+                .reason = {.where = connection.where,
+                           .what = "another node is at this address",
+                           .got = printable(proven),
+                           .expected = std::move(meant),
+                           .fix = "look at the address that the node advertises"}};
+}
+
 std::optional<Error> Handshake::objection(const Connection& connection, const wire::Welcome& welcome,
                                           const Link& link) const {
   const PeerId peer = peer_of(welcome.from());
@@ -227,9 +239,6 @@ std::optional<Error> Handshake::objection(const Connection& connection, const wi
   std::string_view wrong;
   ErrorKind kind = ErrorKind::kRefused;
   if (peer.node != link.peer.node || peer.incarnation.value == 0) wrong = "another node answers";
-  if (!connection.name.certificate.empty() && connection.name.certificate != claimed) {
-    wrong = "the certificate is of another node";
-  }
   if (welcome.wire() < kWireMin || welcome.wire() > kWireMax) wrong = "no wire version in common";
   // The other side has not refused us; this incarnation of it will not do.
   if (fenced(peer)) {

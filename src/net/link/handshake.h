@@ -85,6 +85,9 @@ class Handshake {
   // Notes the session of a Hello without objection. `link`: with its node; null: there is none.
   [[nodiscard]] Claim claim(const wire::Hello& hello, const Link* link);
 
+  // What follows if a connection that this node has opened leads to another node. Nothing: the other end is
+  // the node that is meant, or has no certificate.
+  [[nodiscard]] static std::optional<Ending> wrong_end(const Connection& connection);
   // Why the Welcome ends the link; nothing: it is as expected.
   [[nodiscard]] std::optional<Error> objection(const Connection& connection, const wire::Welcome& welcome,
                                                const Link& link) const;

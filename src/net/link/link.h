@@ -114,6 +114,11 @@ struct Link {
   // link, or be cut off.
   [[nodiscard]] bool forsaken(Instant now) const;
 
+  // Something has come after a Hello or a Welcome: the other side has this link, too.
+  void prove() {
+    unproven = taken_over = false;
+    abandoned.reset();
+  }
   // The other side has opened the link, and nothing has come after its Hello.
   bool unproven = false;
   // Likewise, and this node was the opener until then.

@@ -33,6 +33,7 @@ std::string_view name(ConnectionEvent event) {
     case ConnectionEvent::kWeDial: return "we dial";
     case ConnectionEvent::kPeerDials: return "peer dials";
     case ConnectionEvent::kOpened: return "open";
+    case ConnectionEvent::kOpenedOther: return "open, another node";
     case ConnectionEvent::kHello: return "Hello";
     case ConnectionEvent::kHelloRefused: return "Hello, objection";
     case ConnectionEvent::kWelcome: return "Welcome";

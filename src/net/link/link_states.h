@@ -27,6 +27,7 @@ enum class ConnectionEvent : std::uint8_t {
   kWeDial,         // for a lane of a link
   kPeerDials,      // the network has accepted a connection, and there is room for it (strangers.h)
   kOpened,         // the network has reached the other end
+  kOpenedOther,    // likewise, and that end has another node's certificate
   kHello,          // without objection
   kHelloRefused,   // with an objection
   kWelcome,        // as expected
@@ -79,6 +80,7 @@ inline constexpr auto kConnectionTransitions = [] {
       {S::kNew, E::kPeerDials, S::kAccepted, A::kNothing, "the opener speaks first"},
 
       {S::kDialing, E::kOpened, S::kHelloSent, A::kSayHello, "the opener speaks first"},
+      {S::kDialing, E::kOpenedOther, S::kGone, A::kLaneDown, "its words count for nothing here"},
       {S::kDialing, E::kFault, S::kGone, A::kLaneDown, "no frame may come yet"},
       {S::kDialing, E::kClosed, S::kGone, A::kLaneDown, "the peer may be there later"},
       {S::kDialing, E::kSilence, S::kGone, A::kLaneDown, "10 s: the way may be open later"},

@@ -42,8 +42,7 @@ Links::Links(host::Network& network, Options options)
                    {.self = options_.self.node,
                     .relays = options_.relays,
                     .most_held = {most_held(options_.control_window), most_held(options_.bulk_window)},
-                    .most_held_in_all = options_.relay_bytes,
-                    .most_held_of_one = options_.relay_bytes / 2},
+                    .most_held_in_all = options_.relay_bytes},
                    options_.strangers),
       traffic_(connections_, ChannelRules(options_.channels, options_.coordinator,
                                           options_.self.node == options_.coordinator ? Receiver::kCoordinator
@@ -176,19 +175,16 @@ void Links::settle(Instant now, LinkEvents& out) {
   }
 }
 
-void Links::on_event(const host::Opened& event, Instant now, LinkEvents&) {
+void Links::on_event(const host::Opened& event, Instant now, LinkEvents& out) {
   Connection* const connection = connections_.find(event.connection);
   if (connection == nullptr) return connections_.hang_up(event.connection);
   connection->name = event.peer;
   connection->heard = now;
+  if (auto other = Handshake::wrong_end(*connection)) return leave(*connection, *std::move(other), now, out);
   connection->advance(ConnectionEvent::kOpened);
   Link& link = links_.at(connection->node);
   connections_.send(*connection, handshake_.hello(link, connection->lane));
   schedule(link, now);
-}
-
-void Links::on_event(const host::Accepted& event, Instant now, LinkEvents&) {
-  connections_.accept(event, now);
 }
 
 void Links::on_event(host::Received& event, Instant now, LinkEvents& out) {
@@ -305,7 +301,7 @@ void Links::on_frame(Connection& connection, Frame frame, Instant now, LinkEvent
   const auto next = traffic_.on_frame(connection, link, std::move(frame), now, out);
   if (!next.ok()) return fault(connection, next.error(), now, out);
   connection.advance(ConnectionEvent::kTraffic);
-  link.unproven = link.taken_over = false;  // the peer has this link, too
+  link.prove();
   if (*next == LinkTraffic::Next::kServe) serve(link, connection.lane, now);
 }
 

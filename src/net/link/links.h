@@ -64,8 +64,8 @@ class Links {
     std::span<const ChannelRule> channels = {};  // what peers may send; empty: anything
     NodeId coordinator = {};                     // the node that leads, for the channels
     bool relays = false;                         // carries connections between nodes that it has links with
-    std::uint64_t relay_bytes = 256ULL << 20;  // what may wait for them in all, and half of it from one node
-    Strangers::Limits strangers = {};          // accepted connections beyond them are closed at once
+    std::uint64_t relay_bytes = 256ULL << 20;    // what may wait for them in all
+    Strangers::Limits strangers = {};            // accepted connections beyond them are closed at once
     ProbeCounts<LinkProbe>* probes = nullptr;
     // kOfLink: a lane counts as heard while the other one is. A defect for simulations.
     enum class Silence { kOfLane, kOfLink } silence = Silence::kOfLane;
@@ -157,7 +157,7 @@ class Links {
   // Users, time, and connections that come and go.
   void hand_on(host::NetworkEvent& event, Instant now, LinkEvents& out);
   void on_event(const host::Opened& event, Instant now, LinkEvents& out);
-  void on_event(const host::Accepted& event, Instant now, LinkEvents& out);
+  void on_event(const host::Accepted& event, Instant now, LinkEvents&) { connections_.accept(event, now); }
   void on_event(host::Received& event, Instant now, LinkEvents& out);
   void on_event(const host::Written& event, Instant now, LinkEvents& out);
   void on_event(const host::Closed& event, Instant now, LinkEvents& out);

@@ -140,6 +140,50 @@ TEST_F(LinksTest, HostileOpenings) {
   EXPECT_TRUE(a.bodies(Lane::kControl).empty());
 }
 
+// A node at the address of another one gets no Hello, and nothing that it says ends the link with that one,
+// on either lane. The opener's user is told which node is there. The link can go another way.
+TEST_F(LinksTest, AnotherNodeAtTheAddress) {
+  Links::Options relaying;
+  relaying.relays = true;
+  Node& relay = *nodes_.emplace_back(
+      std::make_unique<Node>(timeline_, internet_, 3, 1, "run", std::string(), std::move(relaying)));
+  Node& a = start(1);
+  Node& b = start(2);
+  b.links->trust_relay(relay.id.node);
+  for (Node* const node : {&a, &b}) join(*node, relay);
+  wire::FrameHeader word;
+  std::size_t dialed = 0;
+  std::size_t heard = 0;
+  std::unique_ptr<host::Network> other;
+  other = internet_.attach("s", {"node-9"}, [&](const host::NetworkEvent& event) {
+    heard += std::holds_alternative<host::Received>(event) ? 1 : 0;
+    const auto* const accepted = std::get_if<host::Accepted>(&event);
+    if (accepted == nullptr) return;
+    ++dialed;
+    other->send(accepted->connection, encode_frame(word));
+  });
+  PeerAddress wrong = b.address;
+  wrong.control = *other->listen({"s", 0}, Lane::kControl);
+  wrong.bulk = *other->listen({"s", 0}, Lane::kBulk);
+  word.mutable_refusal()->set_reason(wire::Refusal::FENCED);
+  a.links->open(wrong, timeline_.now());
+  a.send(b, Lane::kBulk, "queued");
+  run_for(1.5);
+  word.mutable_welcome()->mutable_from()->set_node(9);
+  run_for(1.5);
+  EXPECT_GT(dialed, 4U) << "it is dialed again";
+  EXPECT_EQ(heard, 0U);
+  EXPECT_TRUE(a.all<LinkEnded>().empty());
+  ASSERT_FALSE(a.all<OpenFailed>().empty());
+  EXPECT_EQ(a.all<OpenFailed>().back().node, b.id.node);
+  EXPECT_THAT(a.all<OpenFailed>().back().reason.message(), HasSubstr("got node-9; expected node-2"));
+  EXPECT_FALSE(a.all<BulkFailed>().empty());
+  EXPECT_TRUE(a.reroute({.node = b.id.node, .via = relay.id.node}));
+  run_for(1);
+  EXPECT_EQ(a.links->statistics(b.id.node).relayed_by, relay.id.node);
+  EXPECT_EQ(b.bodies(Lane::kBulk), std::vector<std::string>{"queued"});
+}
+
 // A node that speaks no version of ours is refused with both ranges, and our user is told the same. The user
 // is not told if the certificate belongs to another node.
 TEST_F(LinksTest, OtherVersion) {

@@ -203,7 +203,7 @@ struct Side {
   void open(const Side& to, Instant now = {}) {
     links.open({.node = to.self.node, .control = {"m", 1}, .bulk = {"m", 2}}, now);
   }
-  void on(host::NetworkEvent event) { links.on(std::move(event), {}, events); }
+  void on(host::NetworkEvent event, Instant now = {}) { links.on(std::move(event), now, events); }
   // The first connection that it dialed is open, and says Hello.
   Slices greets(const Side& to) {
     on(host::Opened{host::ConnectionId{1}, {certificate_name(to.self.node)}});
@@ -249,6 +249,29 @@ TEST(LinksLanes, BothTakeTheOtherForTheOpener) {
     side->links.tick(Instant{} + most, side->events);
     EXPECT_EQ(side->ended(), 1);
   }
+}
+
+// Claim: a node whose opening was taken over waits for the opener no longer once a frame has come on either
+// lane, also if the control lane had gone down before. The link stays.
+TEST(LinksLanes, AFrameOnTheBulkLaneProvesTheOpener) {
+  constexpr host::ConnectionId kBulk{101};
+  Side a(1);
+  Side b(2);
+  b.open(a);
+  a.open(b);
+  b.hears(a, a.greets(b));
+  wire::FrameHeader header = a.network.sent.back();
+  header.mutable_hello()->set_lane(static_cast<std::uint32_t>(Lane::kBulk));
+  b.on(host::Accepted{kBulk, Lane::kBulk, {certificate_name(a.self.node)}, "far", "host"});
+  b.on(host::Received{kBulk, encode_frame(header)});
+  b.breaks(Side::kAccepted);
+  header.mutable_ping()->set_token(1);
+  b.on(host::Received{kBulk, encode_frame(header)});
+  b.links.tick(Instant{} + from_seconds(9), b.events);
+  b.on(host::Received{kBulk, encode_frame(header)}, Instant{} + from_seconds(9));
+  b.links.tick(Instant{} + Connection::kAbandoned, b.events);
+  EXPECT_EQ(b.ended(), 0);
+  EXPECT_TRUE(b.links.linked(a.self.node));
 }
 
 // Claim: an opener for which the Welcome is wrong ends its link and says so. If that is lost with the

@@ -288,14 +288,6 @@ TEST_F(LinksTest, Refusals) {
   refused(start(2, 1, "another"), "run 'another'; expected run 'run'");
   refused(start(8, 1, "\x1b[2J\xff"), "run '?[2J?'");
   refused(start(3, 1, "run", "node-9"), "certificate is of another node");
-  Node& wrong = start(4);
-  PeerAddress address = a.address;
-  address.node = NodeId{7};
-  wrong.links->open(address, timeline_.now());
-  run_for(3);
-  ASSERT_EQ(wrong.all<LinkEnded>().size(), 1U);
-  EXPECT_THAT(wrong.all<LinkEnded>()[0].reason.message(),
-              HasSubstr("this is another node: got node-7; expected node-1"));
   a.fence({NodeId{5}, Incarnation{3}});
   refused(start(5, 3), "declared dead");
   Node& later = start(6, 2);

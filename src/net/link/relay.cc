@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 
 #include "base/check.h"
 #include "base/node_name.h"
@@ -131,7 +132,6 @@ void Relay::push(const Place& place, Slices frame) {
   const std::uint64_t cost = kHeldCost + total_bytes(frame);
   half.held += cost;
   held_ += cost;
-  if (half.from.value != 0) held_of_[half.from] += cost;
   if (half.queue.empty()) outer.source(half.from).turns.push_back(place.number);
   half.queue.push_back(std::move(frame));
   ready_.insert(place.outer);
@@ -157,10 +157,6 @@ void Relay::say_closed(const Place& place, const std::string& reason) {
 void Relay::let_go(Half& half, std::uint64_t cost) {
   half.held -= cost;
   held_ -= cost;
-  const auto of_one = held_of_.find(half.from);
-  if (of_one == held_of_.end()) return;
-  of_one->second -= cost;
-  if (of_one->second == 0) held_of_.erase(of_one);
 }
 
 void Relay::forget(const Place& place) {
@@ -214,13 +210,14 @@ Result<void> Relay::on_open(host::ConnectionId id, Outer& outer, const wire::Rel
   }
   if ((open.to_node() == 0) == (open.from_node() == 0))
     return fault("RelayOpen to and from, or neither", "one of them");
+  const bool full = outer.notices_of(outer.what.peer) >= kMostNotices;
   // A peer that does not read the refusals must not pile them up.
-  if (outer.notices_of(outer.what.peer) >= kMostNotices)
-    return fault("more requests while answers wait", "that they are read");
+  if (full && open.to_node() != 0) return fault("more requests while answers wait", "that they are read");
   outer.last_theirs = number;
   if (open.to_node() != 0) {
     pass_on(id, outer, number, NodeId{open.to_node()});
-  } else {
+  } else if (!full) {
+    // Otherwise nothing is said: a relay is not at fault for what others open through it, and they try again.
     accept(id, outer, number, NodeId{open.from_node()});
   }
   return {};
@@ -279,17 +276,54 @@ void Relay::on_relayed(const Place& place, Slices frame) {
   }
   const std::uint64_t bytes = total_bytes(frame);
   const std::uint64_t cost = kHeldCost + bytes;
-  const Outer& onward = outers_.at(half.onward.outer);
-  const std::uint64_t held = onward.halves.at(half.onward.number).held;
-  const auto of_one = held_of_.find(outers_.at(place.outer).what.peer);
-  const std::uint64_t held_of_one = of_one == held_of_.end() ? 0 : of_one->second;
-  if (bytes <= kMostFrame && held + cost <= options_.most_held[static_cast<std::size_t>(onward.what.lane)] &&
-      held_of_one + cost <= options_.most_held_of_one && held_ + cost <= options_.most_held_in_all) {
-    return push(half.onward, std::move(frame));
+  const Place onward = half.onward;
+  const Outer& there = outers_.at(onward.outer);
+  const std::uint64_t most = options_.most_held[static_cast<std::size_t>(there.what.lane)];
+  if (bytes > kMostFrame || there.halves.at(onward.number).held + cost > most) return cut(onward);
+  while (held_ + cost > options_.most_held_in_all) {
+    const Place gives_way = fullest(onward, cost);
+    cut(gives_way);
+    if (gives_way == onward) return;
   }
+  push(onward, std::move(frame));
+}
+
+void Relay::cut(const Place& place) {
   const std::string reason = fmt::format("{} cannot hold more of it", certificate_name(options_.self));
   say_closed(place, reason);
   end_half(place, reason);
+}
+
+// Nodes could else fill the room, and each frame of others would end its own connection. All nodes together
+// take what waits, so the largest part is no smaller than an equal one.
+Relay::Place Relay::fullest(const Place& newcomer, std::uint64_t cost) const {
+  struct Waiting {
+    Place place;
+    NodeId from;
+    NodeId to;
+    std::uint64_t held = 0;
+  };
+  std::vector<Waiting> all;
+  std::map<NodeId, std::uint64_t> sent;
+  std::map<NodeId, std::uint64_t> waited_for;
+  std::map<std::pair<NodeId, NodeId>, std::uint64_t> pairs;
+  for (const auto& [id, outer] : outers_) {
+    for (const auto& [number, half] : outer.halves) {
+      const Place place{id, number};
+      const std::uint64_t held = half.held + (place == newcomer ? cost : 0);
+      if (half.from.value == 0 || held == 0) continue;
+      const NodeId to = outer.what.peer;
+      all.push_back({.place = place, .from = half.from, .to = to, .held = held});
+      sent[half.from] += held;
+      waited_for[to] += held;
+      pairs[{half.from, to}] += held;
+    }
+  }
+  const auto part = [&](const Waiting& one) {
+    return std::tuple(std::max(sent.at(one.from), waited_for.at(one.to)), pairs.at({one.from, one.to}),
+                      one.held);
+  };
+  return std::ranges::max_element(all, {}, part)->place;
 }
 
 std::optional<Slices> Relay::next_frame(host::ConnectionId id) {

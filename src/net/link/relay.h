@@ -3,8 +3,8 @@
 // Relay: connections inside connections (docs/protocols/link.md, "Relay"), all three parts of it. To the two
 // nodes at its ends an inner connection looks like any other of host/api/network.h. It has a ConnectionId,
 // takes frames and gives NetworkEvents. To the node between them it is two numbers, one on each of two outer
-// connections, and the frames that wait to go on. Their number is bounded: an inner connection that would
-// pass the bound ends.
+// connections, and the frames that wait to go on. These are bounded: an inner connection that would pass its
+// own bound ends. Where there is no room for all, one ends of the node that takes the most of it.
 //
 // The outer connections belong to links that are up; Links tells which. next_frame() takes the frames for an
 // outer connection, when its own have gone. Nodes that send over it share it. Each has as many bytes as the
@@ -39,7 +39,6 @@ class Relay {
     // Counted are the bytes of frames, and kHeldCost for each frame.
     std::array<std::uint64_t, host::kLanes> most_held{};
     std::uint64_t most_held_in_all = 0;
-    std::uint64_t most_held_of_one = 0;  // of what one node has sent
   };
   static constexpr std::uint64_t kHeldCost = 256;
   // The largest frame of an inner connection. Links make none larger. One that takes seconds on a slow line
@@ -99,6 +98,8 @@ class Relay {
   struct Place {
     host::ConnectionId outer;
     Number number = 0;
+
+    bool operator==(const Place&) const = default;
   };
   struct Half {
     host::ConnectionId here;        // the inner connection that ends here; 0: it goes on
@@ -142,6 +143,10 @@ class Relay {
   void say_closed(const Place& place, const std::string& reason);
   // Ends the half at `place`. The node or half behind it hears why; the outer connection does not.
   void end_half(const Place& place, const std::string& reason);
+  // Ends a half that goes on. Both nodes hear that there is no room for it.
+  void cut(const Place& place);
+  // The half that gives way to `cost` more for `newcomer`; that may be itself.
+  [[nodiscard]] Place fullest(const Place& newcomer, std::uint64_t cost) const;
   void forget(const Place& place);
   void let_go(Half& half, std::uint64_t cost);
 
@@ -151,7 +156,6 @@ class Relay {
   std::map<host::ConnectionId, Place> ends_;  // of inner connections that end here
   std::uint64_t last_inner_ = 0;
   std::uint64_t held_ = 0;
-  std::map<NodeId, std::uint64_t> held_of_;  // what each node has sent on, and waits here
   std::vector<host::NetworkEvent> events_;
   std::set<host::ConnectionId> ready_;
 };

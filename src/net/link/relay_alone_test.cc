@@ -50,60 +50,127 @@ class LoneRelay : public ::testing::Test {
 
   static constexpr host::ConnectionId kOne{1};
   static constexpr host::ConnectionId kTwo{2};
-  Relay relay_{{.self = NodeId{3},
-                .relays = true,
-                .most_held = {8U << 20, 8U << 20},
-                .most_held_in_all = 12U << 20,
-                .most_held_of_one = 8U << 20}};
+  Relay relay_{
+      {.self = NodeId{3}, .relays = true, .most_held = {8U << 20, 8U << 20}, .most_held_in_all = 12U << 20}};
 };
 
-// Claim: what one node sends on takes at most its part of the room, over however many inner connections.
-// Others have the rest. What has left makes room again.
-TEST_F(LoneRelay, HoldsNoMoreOfOne) {
-  constexpr host::ConnectionId kThree{3};
-  relay_.up(kThree, {.peer = NodeId{4}, .lane = Lane::kBulk, .ours = false});
-  const auto says = [&](host::ConnectionId from, const wire::FrameHeader& header, Slices payload = {}) {
-    EXPECT_TRUE(relay_.on_frame(from, {.header = header, .payload = std::move(payload)}).ok());
-  };
-  const Slices large{Slice::of(std::string(80'000, 'x'))};
-  for (int round = 0; round < 2; ++round) {
-    for (std::uint64_t i = 0; i < 5; ++i) {
-      const std::uint64_t number = 1 + 2 * (i + static_cast<std::uint64_t>(round) * 5);
-      says(kOne, relay_open(number, 2));
-      for (int frame = 0; frame < 25; ++frame) says(kOne, relayed(number), large);
-    }
-    EXPECT_EQ(fetch(kOne).size(), 1U) << "the fifth one ended: four hold 8 MB";
-    EXPECT_GE(relay_.held(), 8'000'000U);
-    const std::uint64_t other = 1 + 2 * static_cast<std::uint64_t>(round);
-    says(kThree, relay_open(other, 2));
-    for (int frame = 0; frame < 37; ++frame) says(kThree, relayed(other), large);
-    EXPECT_TRUE(fetch(kThree).empty()) << "no end of it";
-    (void)fetch(kTwo);
-    EXPECT_EQ(relay_.held(), 0U);
+// Nodes 1 to 6 with connections to the relay, which has room for 12 MiB, 8 MiB of one inner connection.
+class FullRelay : public LoneRelay {
+ protected:
+  FullRelay() {
+    for (std::uint64_t node = 4; node <= 6; ++node)
+      relay_.up(outer(node), {.peer = NodeId{node}, .lane = Lane::kBulk, .ours = false});
   }
+  static host::ConnectionId outer(std::uint64_t node) { return host::ConnectionId{node}; }
+  // A node opens an inner connection to another one, or sends so many frames of 80 kB over it.
+  void opens(std::uint64_t from, std::uint64_t number, std::uint64_t to) {
+    EXPECT_TRUE(relay_.on_frame(outer(from), {.header = relay_open(number, to), .payload = {}}).ok());
+  }
+  void sends(std::uint64_t from, std::uint64_t number, int frames) {
+    for (int frame = 0; frame < frames; ++frame) {
+      const Slices large{Slice::of(std::string(80'000, 'x'))};
+      EXPECT_TRUE(relay_.on_frame(outer(from), {.header = relayed(number), .payload = large}).ok());
+      EXPECT_LE(relay_.held(), 12U << 20);
+    }
+  }
+  // The numbers of the inner connections of which a node is told that they have ended.
+  std::vector<std::uint64_t> ended(std::uint64_t node) {
+    std::vector<std::uint64_t> numbers;
+    for (const wire::FrameHeader& one : fetch(outer(node))) {
+      if (one.has_relay_close()) numbers.push_back(one.relay_close().number());
+    }
+    return numbers;
+  }
+};
+
+// Claim: the room of all is for a node alone while no other needs it. Counted are the bytes, and 256 for each
+// frame. Beyond it the fullest inner connection of the node ends.
+TEST_F(FullRelay, IsForOneAlone) {
+  for (const std::uint64_t number : {1U, 3U}) opens(1, number, 2);
+  sends(1, 1, 56);
+  sends(1, 3, 100);
+  EXPECT_EQ(relay_.held(), 156 * 80'256U);
+  EXPECT_TRUE(ended(1).empty());
+  sends(1, 1, 1);
+  EXPECT_EQ(relay_.held(), 57 * 80'256U);
+  EXPECT_EQ(ended(1), std::vector<std::uint64_t>{3});
 }
 
-// Claim: what waits for all together stays within its bound, also where each node is within its own part.
-// Counted are the bytes, and 256 for each frame.
-TEST_F(LoneRelay, HoldsNoMoreOfAll) {
-  constexpr host::ConnectionId kThree{3};
-  constexpr std::uint64_t kFrame = 80'000;
-  constexpr std::uint64_t kMost = 12U << 20;
-  relay_.up(kThree, {.peer = NodeId{4}, .lane = Lane::kBulk, .ours = false});
-  std::uint64_t most = 0;
-  for (const host::ConnectionId from : {kOne, kThree}) {
-    EXPECT_TRUE(relay_.on_frame(from, {.header = relay_open(1, 2), .payload = {}}).ok());
-    for (int frame = 0; frame < 100; ++frame) {
-      const Slices large{Slice::of(std::string(kFrame, 'x'))};
-      EXPECT_TRUE(relay_.on_frame(from, {.header = relayed(1), .payload = large}).ok());
-      most = std::max(most, relay_.held());
-    }
+// Claim: where one receiver reads nothing, and those that send to it fill the room, another pair loses none
+// of its frames, however many come.
+TEST_F(FullRelay, OneReceiverReadsNothing) {
+  for (const std::uint64_t from : {1U, 4U}) {
+    opens(from, 1, 2);
+    sends(from, 1, 78);
   }
-  EXPECT_EQ(most, kMost / (kFrame + 256) * (kFrame + 256));
-  EXPECT_TRUE(fetch(kOne).empty()) << "the first one has what it has";
-  const auto closed = fetch(kThree);
-  ASSERT_EQ(closed.size(), 1U);
-  EXPECT_THAT(closed[0].relay_close().reason(), HasSubstr("cannot hold more"));
+  opens(5, 1, 6);
+  int arrived = 0;
+  for (int round = 0; round < 20; ++round) {
+    sends(5, 1, 10);
+    sends(1, 1, 5);  // nothing, if it has ended
+    for (const wire::FrameHeader& one : fetch(outer(6))) arrived += one.has_relayed() ? 1 : 0;
+    EXPECT_TRUE(fetch(outer(5)).empty());
+  }
+  EXPECT_EQ(arrived, 200);
+  EXPECT_EQ(ended(1).size() + ended(4).size(), 1U);
+}
+
+// Claim: what waits for a receiver is a part of the room. It gives way to a sender with less than that,
+// although each sender to that receiver has less than this one.
+TEST_F(FullRelay, AReceiverHasAPart) {
+  for (const std::uint64_t from : {1U, 4U, 5U}) {
+    opens(from, 1, 2);
+    sends(from, 1, 39);
+  }
+  opens(6, 1, 1);
+  sends(6, 1, 45);
+  EXPECT_TRUE(ended(6).empty());
+  EXPECT_EQ(ended(1).size() + ended(4).size() + ended(5).size(), 1U);
+}
+
+// Claim: likewise what one sender has sent, although each receiver of it has less than another receiver.
+TEST_F(FullRelay, ASenderHasAPart) {
+  std::uint64_t number = 1;
+  for (const std::uint64_t to : {2U, 4U, 5U}) {
+    opens(1, number, to);
+    sends(1, number, 39);
+    number += 2;
+  }
+  opens(2, 1, 6);
+  sends(2, 1, 45);
+  EXPECT_EQ(fetch(outer(6)).size(), 46U);
+  EXPECT_EQ(ended(1).size(), 1U);
+}
+
+// Claim: two nodes that fill the room with what they send each other, or a third one, over as many inner
+// connections as they may have, end none of a pair that takes less than an equal part. That one may have a
+// fuller inner connection than each of theirs.
+TEST_F(FullRelay, NodesThatFillItTogether) {
+  for (std::uint64_t i = 0; i < Relay::kMostInnerOfOne; ++i) {
+    const std::uint64_t number = 1 + 2 * i;
+    opens(1, number, 2);
+    sends(1, number, 4);
+    opens(4, number, i % 2 == 0 ? 2 : 1);
+    sends(4, number, 4);
+  }
+  opens(5, 1, 6);
+  sends(5, 1, 50);
+  EXPECT_TRUE(fetch(outer(5)).empty());
+  EXPECT_EQ(fetch(outer(6)).size(), 51U);
+  EXPECT_FALSE(ended(1).empty());
+}
+
+// Claim: of what one sender has there, the pair with the most gives way, and a pair with less stays, although
+// its inner connection is the one that comes, and the fullest.
+TEST_F(FullRelay, TheFullestPairOfASenderGivesWay) {
+  for (const std::uint64_t number : {1U, 3U, 5U}) {
+    opens(1, number, 2);
+    sends(1, number, 35);
+  }
+  opens(1, 7, 4);
+  sends(1, 7, 60);
+  EXPECT_EQ(ended(1).size(), 1U);
+  EXPECT_EQ(fetch(outer(4)).size(), 61U);
 }
 
 // What a correct peer never sends is a fault; what may have been under way is not.
@@ -151,6 +218,28 @@ TEST_F(LoneRelay, FloodsAndAnotherCloses) {
     close.mutable_relay_close()->set_number(opened[0].relay_open().number());
     EXPECT_TRUE(relay_.on_frame(kTwo, {.header = close, .payload = {}}).ok());
   }
+}
+
+// Claim: where a node's answers to what others open through the relay pile up, the relay is not at fault. The
+// node's memory is bounded still, and it takes connections again once the answers are on their way.
+TEST_F(LoneRelay, ARelayIsNotAtFaultForOthers) {
+  constexpr std::uint64_t kNobody = 0;
+  Relay end({.self = NodeId{3}});  // trusts no relay, so each opening is answered
+  end.up(kOne, {.peer = NodeId{1}, .lane = Lane::kBulk, .ours = true});
+  const auto opens = [&](std::uint64_t number) {
+    return end.on_frame(kOne, {.header = relay_open(number, kNobody, 2), .payload = {}}).ok();
+  };
+  const auto answers = [&] {
+    std::size_t count = 0;
+    while (end.next_frame(kOne)) ++count;
+    return count;
+  };
+  std::uint64_t number = 0;
+  for (std::size_t i = 0; i < 3 * Relay::kMostNotices; ++i) ASSERT_TRUE(opens(number += 2)) << i;
+  EXPECT_EQ(answers(), Relay::kMostNotices);
+  EXPECT_TRUE(end.on_frame(kOne, {.header = relayed(number), .payload = {}}).ok()) << "it was opened";
+  EXPECT_TRUE(opens(number += 2));
+  EXPECT_EQ(answers(), 1U);
 }
 
 // Beyond what may be held, or with a frame that would not fit into another, an inner connection ends at both
