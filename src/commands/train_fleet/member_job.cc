@@ -155,9 +155,10 @@ class MemberJob {
              .one_machine = told_.one_machine,
              .deliver =
                  [this, &host, self](sparse::Network& part) {
-                   return save_part(host.disk, deliver(),
-                                    {.node = self, .step = StepNumber(recipe_.steps), .part = part.part},
-                                    part);
+                   return save_part(
+                       host.disk, deliver(),
+                       {.node = self, .step = StepNumber(recipe_.steps), .part = part.part, .run = told_.run},
+                       part);
                  },
              .answers = sparse_engine::answers_at_the_end(told_.config, recipe_.held_out)} {}
   MemberJob(const MemberJob&) = delete;

@@ -128,8 +128,10 @@ Result<PartHeader> read_header(const std::string& path, std::span<const std::byt
     return damaged_part(path, "no header");
   auto part = sparse_engine::read_part(message.part(), shape);
   if (!part) return damaged_part(path, "a part of another network");
-  return PartHeader{
-      .node = NodeId(message.node()), .step = StepNumber(message.step()), .part = *std::move(part)};
+  return PartHeader{.node = NodeId(message.node()),
+                    .step = StepNumber(message.step()),
+                    .part = *std::move(part),
+                    .run = message.run()};
 }
 
 Result<void> load_part(host::Disk& disk, const PartFile& part, sparse::Network& network) {
@@ -197,6 +199,7 @@ Result<void> check_part(host::Disk& disk, const std::string& path, const OwnedPa
   if (!header.ok()) return header.error();
   if (header->node != part.name.node || header->step != part.name.step)
     return damaged_part(path, fmt::format("node {}'s of step {}", header->node.value, header->step.value));
+  if (!header->run.empty() && header->run != part.run) return damaged_part(path, "a part of another run");
   if (!std::ranges::includes(part.owned, sparse_engine::pieces_of(part.shape, header->part)))
     return damaged_part(path, "more of the network than the node owned");
   const auto mapped = map_part(disk, {.path = path, .header = *header});
@@ -211,6 +214,7 @@ Result<void> save_part(host::Disk& disk, const std::string& directory, const Par
   sparse_fleet::Delivered message;
   message.set_node(header.node.value);
   message.set_step(header.step.value);
+  message.set_run(header.run);
   sparse_engine::write_part(header.part, *message.mutable_part());
   if (auto made = disk.make_directories(directory); !made.ok()) return made;
   const std::string path = directory + "/" + part_name({.node = header.node, .step = header.step});

@@ -33,6 +33,7 @@ struct PartHeader {
   NodeId node;
   StepNumber step;  // all steps before it are applied
   sparse::NetworkPart part;
+  std::string run = {};  // the id of the run; empty in a file of an earlier version
 };
 
 // Requires that `network` is the part.
@@ -56,11 +57,13 @@ struct PartName {
 };
 [[nodiscard]] std::string part_name(const PartName& part);
 [[nodiscard]] std::optional<PartName> read_part_name(std::string_view name);
-// Looks whether the file is undamaged, of that node and step, and has no pieces but these. kBadData if not.
+// Looks whether the file is undamaged, of that run, node and step, and has no pieces but these. kBadData if
+// not.
 struct OwnedPart {
   sparse_engine::FleetShape shape;
   PartName name;
   sparse_engine::Pieces owned;
+  std::string run;
 };
 [[nodiscard]] Result<void> check_part(host::Disk& disk, const std::string& path, const OwnedPart& part);
 

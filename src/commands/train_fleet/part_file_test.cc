@@ -36,10 +36,12 @@ class PartFileTest : public ::testing::Test {
     one.units[0] = units;
     return one;
   }
-  void save(std::uint64_t node, std::uint64_t step, const sparse::NetworkPart& held) {
+  void save(std::uint64_t node, std::uint64_t step, const sparse::NetworkPart& held,
+            const std::string& run = "a") {
     sparse::Network one = network(held, sparse::Moments::kElement);
     const auto saved =
-        save_part(disk_, kPartDirectory, {.node = NodeId(node), .step = StepNumber(step), .part = held}, one);
+        save_part(disk_, kPartDirectory,
+                  {.node = NodeId(node), .step = StepNumber(step), .part = held, .run = run}, one);
     ASSERT_TRUE(saved.ok()) << saved.error().message();
   }
   std::vector<PartFile> listed(std::uint64_t step) {
@@ -159,8 +161,8 @@ TEST_F(PartFileTest, AppearsWholeOrNotAtAll) {
   EXPECT_TRUE(small.list(kPartDirectory)->empty());
 }
 
-// A part that is delivered has nothing but what its member owned, of that step, undamaged. Its name says the
-// same for every way of writing it.
+// A part that is delivered has nothing but what its member owned, of that run and step, undamaged. Its name
+// says the same for every way of writing it.
 TEST_F(PartFileTest, IsCheckedWhenItIsDelivered) {
   const auto held = part({0, 32}, {32, 64}, {0, 3});
   save(2, 9, held);
@@ -169,7 +171,8 @@ TEST_F(PartFileTest, IsCheckedWhenItIsDelivered) {
     const auto done = check_part(disk_, path,
                                  {.shape = shape_,
                                   .name = {.node = NodeId(node), .step = StepNumber(step)},
-                                  .owned = sparse_engine::pieces_of(shape_, owned)});
+                                  .owned = sparse_engine::pieces_of(shape_, owned),
+                                  .run = "a"});
     EXPECT_TRUE(done.ok() || done.error().kind == ErrorKind::kBadData);
     return done.ok() ? "" : done.error().got;
   };
@@ -186,6 +189,10 @@ TEST_F(PartFileTest, IsCheckedWhenItIsDelivered) {
     ASSERT_TRUE(host::replace_file(disk_, path, bad).ok());
     EXPECT_NE(check(2, 9, held), "") << at;
   }
+  save(2, 9, held, "b");
+  EXPECT_EQ(check(2, 9, held), "a part of another run");
+  save(2, 9, held, "");
+  EXPECT_EQ(check(2, 9, held), "") << "an earlier version named no run";
   EXPECT_EQ(part_name({.node = NodeId(2), .step = StepNumber(9)}), "part-2-9");
   EXPECT_EQ(part_name(*read_part_name("part-002-09")), "part-2-9");
   for (const char* const other :
@@ -216,7 +223,8 @@ TEST_F(PartFileTest, RefusesLongHeaders) {
     const auto done = check_part(disk_, path,
                                  {.shape = shape_,
                                   .name = {.node = NodeId(2), .step = StepNumber(9)},
-                                  .owned = sparse_engine::pieces_of(shape_, held)});
+                                  .owned = sparse_engine::pieces_of(shape_, held),
+                                  .run = "a"});
     EXPECT_EQ(done.ok(), more == std::size_t{1} << 20) << more;
   }
 }

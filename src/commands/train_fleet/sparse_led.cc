@@ -144,9 +144,11 @@ Result<void> SparseLed::check_delivered(const std::string& path, const Delivered
     if (rank) pieces.merge(sparse_engine::pieces_of(led_, layout->members[*rank].after));
   }
   if (file.result) {
-    return check_part(
-        host_.disk, path,
-        {.shape = led_, .name = {.node = file.node, .step = file.step}, .owned = std::move(pieces)});
+    return check_part(host_.disk, path,
+                      {.shape = led_,
+                       .name = {.node = file.node, .step = file.step},
+                       .owned = std::move(pieces),
+                       .run = in_.run_id});
   }
   return sparse_engine::check_part_file(host_.disk, path, sparse_engine::checkpointed_run(in_),
                                         {.shape = led_, .step = file.step, .owned = std::move(pieces)});
