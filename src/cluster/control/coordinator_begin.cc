@@ -57,6 +57,15 @@ Result<membership::BeginAsk> read_begin(const std::string& bytes, const std::str
   return ask;
 }
 
+// The fields that are known. A copy of the message would keep all others that a node has made up, in the
+// store and in each view.
+membership::Address known_fields(const membership::Address& address) {
+  membership::Address known;
+  known.set_host(address.host());
+  known.set_port(address.port());
+  return known;
+}
+
 // The record of a node that begins, with the next incarnation.
 membership::MemberRecord new_record(NodeId node, const membership::BeginAsk& ask, membership::Lead& lead) {
   membership::MemberRecord record;
@@ -65,7 +74,9 @@ membership::MemberRecord new_record(NodeId node, const membership::BeginAsk& ask
   lead.set_next_incarnation(lead.next_incarnation() + 1);
   record.set_state(membership::JOINING);
   record.set_name(ask.name());
-  *record.mutable_listening() = ask.listening();
+  const membership::Listening& at = ask.listening();
+  if (at.has_control()) *record.mutable_listening()->mutable_control() = known_fields(at.control());
+  if (at.has_bulk()) *record.mutable_listening()->mutable_bulk() = known_fields(at.bulk());
   record.set_memory_bytes(ask.memory_bytes());
   record.set_cores(ask.cores());
   record.set_machine(ask.machine());

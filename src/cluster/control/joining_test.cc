@@ -70,6 +70,30 @@ TEST_F(JoiningTogether, WhoIsSilentServesLater) {
   EXPECT_TRUE(serves(silent));
 }
 
+// Claim: what a node puts into Begin beside the fields that are known is kept nowhere. It would be in the
+// store and in each view for as long as the node is a member.
+TEST_F(JoiningTogether, KeepsNothingUnknown) {
+  const std::string made_up = std::string("\xfa\x3e\x28", 3) + std::string(40, 'u');  // field 1007, 40 bytes
+  membership::BeginAsk ask;
+  ask.set_run("run");
+  *ask.mutable_listening() = listening_of({.node = NodeId(10), .control = {"h", 1}, .bulk = {"h", 2}});
+  const auto grows = [&](auto& message) {
+    const std::string bytes = message.SerializeAsString() + made_up;
+    ASSERT_TRUE(message.ParseFromString(bytes));
+    ASSERT_EQ(message.SerializeAsString().size(), bytes.size());
+  };
+  grows(*ask.mutable_listening()->mutable_control());
+  grows(*ask.mutable_listening()->mutable_bulk());
+  grows(*ask.mutable_listening());
+  grows(ask);
+  coordinator_->begin(
+      NodeId(10), ask.SerializeAsString(), [](const auto& answer) { EXPECT_TRUE(answer.ok()); }, now_);
+  store();
+  EXPECT_TRUE(coordinator_->knows(NodeId(10)));
+  EXPECT_GE(kept_.size(), 2U);
+  for (const auto& [key, value] : kept_) EXPECT_EQ(value.find("uuuu"), std::string::npos) << key;
+}
+
 // Claim: a joining life that has said Here, and makes no sign of life, is let go. One that beats stays, also
 // without ever being ready.
 TEST_F(JoiningTogether, WhoMakesNoSignOfLifeIsLetGo) {
