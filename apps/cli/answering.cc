@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -59,15 +58,14 @@ Result<std::optional<commands::ModelNodes>> model_nodes(Context& context, const 
     }
     join_at = *at;
   }
-  const auto state = state_directory();
-  if (!state.ok()) return state.error();
-  return Wanted(
-      commands::ModelNodes{.nodes = *nodes,
-                           .join_at = join_at,
-                           .joined_at = join_at ? print_join(context) : nullptr,
-                           .directory = fmt::format("{}/serving/{}", absolute_path(*state), ::getpid()),
-                           .program = host::own_program(),
-                           .program_name = program_name()});
+  auto directory = own_directory("serving");
+  if (!directory.ok()) return directory.error();
+  return Wanted(commands::ModelNodes{.nodes = *nodes,
+                                     .join_at = join_at,
+                                     .joined_at = join_at ? print_join(context) : nullptr,
+                                     .directory = *std::move(directory),
+                                     .program = host::own_program(),
+                                     .program_name = program_name()});
 }
 
 }  // namespace

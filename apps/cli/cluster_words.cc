@@ -2,6 +2,7 @@
 #include "apps/cli/cluster_words.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -12,8 +13,10 @@
 #include <optional>
 #include <system_error>
 
+#include "base/hex.h"
 #include "base/shell_word.h"
 #include "host/posix/environment.h"
+#include "node/admission/random_text.h"
 #include "node/questions.h"
 #include "run/resume_command.h"
 #include "run/run_directory.h"
@@ -159,6 +162,14 @@ Result<std::string> state_directory() {
                .what = "there is no place to keep what this machine knows of its runs",
                .expected = "an absolute path in HOME or XDG_STATE_HOME",
                .fix = "set one of the two variables"};
+}
+
+Result<std::string> own_directory(std::string_view what) {
+  const auto state = state_directory();
+  if (!state.ok()) return state.error();
+  constexpr std::size_t kRandomBytes = 8;
+  return fmt::format("{}/{}/{}-{}", absolute_path(*state), what, ::getpid(),
+                     to_hex(node::random_bytes(kRandomBytes)));
 }
 
 std::string absolute_path(const std::string& path) {

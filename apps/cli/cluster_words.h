@@ -34,6 +34,10 @@ namespace gossamer::cli {
 // $XDG_STATE_HOME/gossamer, or ~/.local/state/gossamer. kUsage if neither variable is set.
 [[nodiscard]] Result<std::string> state_directory();
 
+// A directory STATE/`what`/NAME for files of this process, which nobody else has or gets. It is not made. The
+// number of a process is not enough: containers may share STATE, and each counts its own.
+[[nodiscard]] Result<std::string> own_directory(std::string_view what);
+
 // Makes a path absolute, so that a run is found again from any working directory.
 [[nodiscard]] std::string absolute_path(const std::string& path);
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gossamer eval: how good a model is on a test set.
-#include <fmt/format.h>
-#include <unistd.h>
 
 #include <string>
 
@@ -26,8 +24,8 @@ struct EvalFlags {
 
 // A place for files that are gone at the end; empty where there is none.
 std::string scratch_directory() {
-  const auto state = state_directory();
-  return state.ok() ? fmt::format("{}/measuring/{}", absolute_path(*state), ::getpid()) : std::string();
+  auto directory = own_directory("measuring");
+  return directory.ok() ? *std::move(directory) : std::string();
 }
 
 Result<ExitStatus> evaluate(Context& context, const Parser& parser, const EvalFlags& flags) {

@@ -135,14 +135,11 @@ void remove_left_over(host::Disk& disk, const std::string& parent) {
   }
 }
 
-// Makes the directory, whatever a process of the same number has left there, and holds its lock.
+// Makes the directory, and holds its lock.
 Result<std::unique_ptr<host::DirectoryLock>> take_fresh(host::Disk& disk, const std::string& directory) {
   const std::string parent = host::parent(directory);
   remove_left_over(disk, parent);
   const std::string unnamed = parent + "/" + kUnnamed + directory.substr(parent.size() + 1);
-  for (const std::string& old : {unnamed, directory}) {
-    if (auto removed = disk.remove_all(old); !removed.ok()) return removed.error();
-  }
   if (auto made = disk.make_directories(unnamed); !made.ok()) return made.error();
   auto lock = disk.lock(unnamed);
   if (!lock.ok()) return lock;
