@@ -225,8 +225,9 @@ void CoordinatorNode::on_expel(const host::Asked& asked) {
   const auto now = static_cast<std::int64_t>(host_.clock.wall_seconds());
   for (const std::string& token : tokens) {
     const auto revoked = tokens_.revoke(token, now);
-    if (!revoked.ok() && revoked.error().kind == ErrorKind::kUsage)
-      continue;  // it is gone, and lets nobody in
+    const auto why = revoked.ok() ? std::nullopt : std::optional(revoked.error().kind);
+    // A record that is gone or damaged lets nobody in. The store of several coordinators may have a good one.
+    if (why == ErrorKind::kUsage || (why == ErrorKind::kBadData && !own_.shared)) continue;
     if (!revoked.ok()) return network_->answer(asked.question, revoked.error());
     if (own_.shared) coordinator.keep_token(token, cluster::to_text(*revoked));
     outcome.tokens.push_back(token);

@@ -425,14 +425,14 @@ void Member::end(std::optional<Error> error, bool fenced) {
 
 void Member::tick(Instant now) {
   if (ended_) return;
+  // A machine that was suspended comes back to a run that may still be there.
+  if (const Duration stood_still = now - next_beat_; stood_still > kStoodStill)
+    coordinator_.excuse(stood_still, now);
   if (leaving_ && leaving_->deadline && *leaving_->deadline <= now) {
     reach(ControlProbe::kLeaveInTime);
     return end(std::nullopt);
   }
   if (leaving_ && !leaving_->deadline && may_leave(now)) say_leave(now);
-  // A machine that was suspended comes back to a run that may still be there.
-  if (const Duration stood_still = now - next_beat_; stood_still > kStoodStill)
-    coordinator_.excuse(stood_still, now);
   if (const Duration silence = coordinator_.silence(now); silence >= options_.patience) {
     return end(Error{.what = "no coordinator was found",
                      .got = fmt::format("silence for {:.0f} s", silence.seconds()),

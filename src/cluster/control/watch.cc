@@ -112,7 +112,9 @@ void Watch::closed(LedMember& member, Instant now) {
   const auto round_trip = links_.statistics(NodeId(member.record.node())).round_trip;
   member.down = true;
   member.hung_up = member.hung_up || now - member.last_sign < kHangsUpWithin;
-  member.detector->closed(now, FailureDetector::confirm_after(round_trip, options_.beat_every));
+  // The detector of one that seems dead is asked no more, and would take that for a pause of this process.
+  if (!member.died)
+    member.detector->closed(now, FailureDetector::confirm_after(round_trip, options_.beat_every));
   ask_at_ = now;
 }
 

@@ -77,6 +77,20 @@ TEST_F(WatchSilence, AnOwnPauseIsNoSilence) {
   }
 }
 
+// Claim: a connection that closes long after its member fell silent is no pause of the coordinator. The
+// member's patience goes on.
+TEST_F(WatchSilence, AConnectionThatClosesIsNoPause) {
+  constexpr Patience kTold{from_seconds(20), from_seconds(20)};
+  LedMember& member = living(10);
+  std::optional<double> due_at;
+  for (int tenth = 1; tenth <= 600 && !due_at; ++tenth) {
+    if (tenth == 100) watch_.closed(member, at(10));
+    if (!watch_.due(kTold, kMayLoseNone, at(0.1 * tenth)).empty()) due_at = 0.1 * tenth;
+  }
+  ASSERT_TRUE(due_at.has_value());
+  EXPECT_NEAR(*due_at, 20, 1.2);
+}
+
 // Claim: where all that hold something are silent and one joins, the two minutes go on over leads as well.
 TEST_F(WatchSilence, TheAbandonedOverLeads) {
   TestLeadership around;

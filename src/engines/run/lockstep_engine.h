@@ -8,8 +8,8 @@
 //
 //   a member is told     the sum of its next step counts the members that wish to halt
 //   that step is done    all members see the same count, and save what they hold. Those that were told halt
-//   its save lasts       a member says so in an exchange, and leaves when all have, or after 10 s and two
-//   steps it was not told      it says so as soon as it has saved, and stays
+//   its save lasts       a member says so in an exchange. It leaves when all have, or after 10 s and 2 steps
+//   it was not told      it says so as soon as it has saved, and stays
 //
 // If a member dies meanwhile, the view changes once more, and the others halt in that one. If an exchange
 // fails otherwise, or takes too long, the member saves what it holds and leaves alone.

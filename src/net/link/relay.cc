@@ -281,9 +281,8 @@ void Relay::on_relayed(const Place& place, Slices frame) {
   const std::uint64_t most = options_.most_held[static_cast<std::size_t>(there.what.lane)];
   if (bytes > kMostFrame || there.halves.at(onward.number).held + cost > most) return cut(onward);
   while (held_ + cost > options_.most_held_in_all) {
-    const Place gives_way = fullest(onward, cost);
-    cut(gives_way);
-    if (gives_way == onward) return;
+    cut(fullest(onward, cost));
+    if (!there.halves.contains(onward.number)) return;  // it, or the half that leads the other way
   }
   push(onward, std::move(frame));
 }

@@ -96,6 +96,22 @@ TEST_F(FullRelay, IsForOneAlone) {
   EXPECT_EQ(ended(1), std::vector<std::uint64_t>{3});
 }
 
+// Claim: where the fullest half is that of the way back of the frame that comes, the inner connection ends
+// with both of its ways, and nothing else does.
+TEST_F(FullRelay, TheWayBackIsTheFullest) {
+  for (const std::uint64_t number : {1U, 3U}) opens(2, number, 1);
+  std::vector<std::uint64_t> there;
+  for (const wire::FrameHeader& one : fetch(outer(1))) {
+    if (one.has_relay_open()) there.push_back(one.relay_open().number());
+  }
+  ASSERT_EQ(there.size(), 2U);
+  sends(2, 1, 100);
+  sends(2, 3, 56);
+  sends(1, there[0], 1);
+  EXPECT_EQ(relay_.held(), 56 * 80'256U);
+  EXPECT_EQ(ended(2), std::vector<std::uint64_t>{1});
+}
+
 // Claim: where one receiver reads nothing, and those that send to it fill the room, another pair loses none
 // of its frames, however many come.
 TEST_F(FullRelay, OneReceiverReadsNothing) {

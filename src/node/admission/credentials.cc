@@ -91,7 +91,11 @@ Result<void> keep_membership(host::Disk& disk, const std::string& directory, con
   if (auto made = make_directory(disk, directory); !made.ok()) return made;
   const host::NetworkCredentials& credentials = membership.credentials;
   // An old certificate beside a new key would be no membership at all, and the node would never start.
-  const auto key = host::read_text(disk, path_of(directory, kKey), kMaxFile);
+  const auto there = disk.exists(path_of(directory, kKey));
+  if (!there.ok()) return there.error();
+  const auto key = *there ? host::read_text(disk, path_of(directory, kKey), kMaxFile) : std::string();
+  // A key that cannot be read for a moment may be the same one.
+  if (!key.ok() && key.error().kind == ErrorKind::kFailed) return key.error();
   if (!key.ok() || *key != credentials.key) {
     if (auto gone = disk.remove_all(path_of(directory, kCertificate)); !gone.ok()) return gone;
     if (auto done = disk.sync_directory(credentials_directory(directory)); !done.ok()) return done;

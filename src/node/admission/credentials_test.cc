@@ -227,6 +227,27 @@ TEST(Credentials, CrashWhileReplacing) {
   }
 }
 
+// Claim: a renewal that fails at any operation of the disk, as where descriptors are short, takes no
+// certificate away. The node has the old one or the new one.
+TEST(Credentials, FailuresWhileRenewing) {
+  host::SimDisk source{{}};
+  const auto before = create_run_credentials(source, "run", "run-1", kValid);
+  ASSERT_TRUE(before.ok());
+  const auto after = renew_own(*before, {.now_seconds = kNow, .days = 31});
+  ASSERT_TRUE(after.ok());
+  bool kept = false;
+  for (std::uint64_t k = 0; !kept; ++k) {
+    host::SimDisk disk({.seed = 1});
+    ASSERT_TRUE(disk.make_directories("node").ok());
+    ASSERT_TRUE(keep_membership(disk, "node", before->own).ok());
+    disk.restart_count({.seed = k, .fail_at_operation = k});
+    kept = keep_membership(disk, "node", *after).ok();
+    disk.restart_count({});
+    const auto loaded = load_membership(disk, "node", kNow);
+    ASSERT_TRUE(loaded.ok()) << "failure at " << k << ": " << loaded.error().message();
+  }
+}
+
 // Claim: what a full disk did not keep is kept within a minute after there is room, and then no more.
 TEST(Credentials, KeptOnceThereIsRoom) {
   host::SimDisk disk{{}};

@@ -2,6 +2,7 @@
 //
 // FleetEngine at the end of a run: it delivers its part and answers questions about it, or halts after a
 // checkpoint and leaves.
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -96,21 +97,17 @@ void FleetEngine::stop(const std::string& reason, Instant now) {
 
 // Another view may come for a member that rests, so it has more time. A recovery may take long, while a
 // coordinator sees to it that nobody waits for the dead. Without one it goes on as long as this member
-// computes or bytes move.
+// computes or bytes move. Either way it ends before the patience of a member that hears no coordinator.
 void FleetEngine::halt_late(Instant now) {
   life_->halt_by.reset();
   if (!lives() || life_->alone || (at_work() && life_->wishes.end() == life_->applied)) return;
   const bool recovers = life_->state == FleetState::kRecovering;
-  const bool led = recovers && is_led(process(), now);
   const Instant latest = life_->told_at + kRecoveryTime;
-  if (led && now < latest) {
-    life_->halt_by = latest;
-    return;
-  }
-  if (!in_hand_.idle() || (recovers && moves_bytes(*life_, member()))) life_->rested = false;
-  const bool steps = at_work() && !recovers;
-  if (steps || led || std::exchange(life_->rested, true)) return advance(FleetEvent::kLostAtEnd, now);
-  life_->halt_by = now + kRestTime;
+  const bool moves = recovers && (moves_bytes(*life_, member()) || is_led(process(), now));
+  if (!in_hand_.idle() || moves) life_->rested = false;
+  const bool over = recovers ? now >= latest : at_work();
+  if (over || std::exchange(life_->rested, true)) return advance(FleetEvent::kLostAtEnd, now);
+  life_->halt_by = recovers ? std::min(latest, now + kRestTime) : now + kRestTime;
 }
 
 // Members come to rest a step apart. If all have given what the step under way needs, some have applied it,
