@@ -49,8 +49,7 @@ Result<void> QueryDesk::wait(const host::Clock& clock, const Patience& patience,
     if (there()) return {};
     if (failure_) return *failure_;
     if (closed_) return not_there("they have ended");
-    // Nodes that are all there may need longer for an answer than a user who stops need wait for others.
-    if (patience.stop && patience.stop() && !ready_.whole && !stopped) stopped = clock.now();
+    if (patience.stop && patience.stop() && !stopped) stopped = clock.now();
     if (stopped && clock.now() - *stopped >= patience.after_stop)
       return not_there("stopped while they were waited for");
     if (clock.now() >= until)

@@ -147,23 +147,6 @@ TEST_F(QueryDeskTest, StopsAfterTheLastAnswer) {
   EXPECT_EQ(clock.now(), Instant() + from_seconds(9));
 }
 
-// Claim: nodes that are all there have all of the time for an answer, also after the word to stop.
-TEST_F(QueryDeskTest, WaitsForNodesThatAreThere) {
-  host::SimClock clock;
-  lead([] {});
-  desk_.shows({.members = 2, .whole = true});
-  const QueryDesk::Patience patience{.time = from_seconds(60),
-                                     .stop =
-                                         [&] {
-                                           clock.advance(from_seconds(1));
-                                           return true;
-                                         },
-                                     .after_stop = from_seconds(5)};
-  const auto late = desk_.ask(block(1), clock, patience);
-  ASSERT_FALSE(late.ok());
-  EXPECT_EQ(late.error().got, "2 of them ready after 60 s");
-}
-
 // Waiting ends when nothing leads any more.
 TEST_F(QueryDeskTest, NobodyLeadsAnyMore) {
   desk_.closes();
