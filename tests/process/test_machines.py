@@ -306,18 +306,24 @@ class Machines(test_training.WithData):
         for name in ("one", "two"):
             self.assertEqual(self.members[name].finish().status, 0, name)
 
-    # A machine is killed that has a part of which nobody has a copy. The run begins anew from its newest checkpoint, in
-    # the same process of the coordinator and of the machine that lives, and ends with the model of one process.
-    def test_a_part_is_lost(self):
-        steps = 1500
-        want, want_weights = self.train_alone(steps)
-        leader = self.lead("checkpoint.every_steps=100", "cluster.copies=0", steps=steps, first=2)
+    LOSS_STEPS = 1500
+
+    # Two machines train without copies. One of them is killed after the first checkpoint. Returns the coordinator.
+    def lose_a_part(self):
+        leader = self.lead("checkpoint.every_steps=100", "cluster.copies=0", steps=self.LOSS_STEPS, first=2)
         for name in ("one", "two"):
             self.join(name)
         self.wait_for("a checkpoint", self.has_checkpoint)
         lost = self.members["two"]
         lost.signal(signal.SIGKILL)
         lost.process.wait()
+        return leader
+
+    # A machine is killed that has a part of which nobody has a copy. The run begins anew from its newest checkpoint, in
+    # the same process of the coordinator and of the machine that lives, and ends with the model of one process.
+    def test_a_part_is_lost(self):
+        want, want_weights = self.train_alone(self.LOSS_STEPS)
+        leader = self.lose_a_part()
         waits = "waits_for_members"
         self.wait_for(waits, lambda: any(one["event"] == waits for one in self.events()))
         self.join("two")
@@ -328,19 +334,12 @@ class Machines(test_training.WithData):
     # The coordinator is killed as soon as it says that a part is lost. Its store may say by then that the run has failed.
     # Led on, the run begins anew from its newest checkpoint all the same.
     def test_killed_as_a_part_is_lost(self):
-        steps = 1500
-        want, want_weights = self.train_alone(steps)
-        leader = self.lead("checkpoint.every_steps=100", "cluster.copies=0", steps=steps, first=2)
-        for name in ("one", "two"):
-            self.join(name)
-        self.wait_for("a checkpoint", self.has_checkpoint)
-        lost = self.members["two"]
-        lost.signal(signal.SIGKILL)
-        lost.process.wait()
+        want, want_weights = self.train_alone(self.LOSS_STEPS)
+        leader = self.lose_a_part()
         leader.wait_for_line("a part of what the run has learnt is lost")
         leader.signal(signal.SIGKILL)
         leader.finish()
-        leader = self.lead("--resume", "checkpoint.every_steps=100", "cluster.copies=0", steps=steps, first=1)
+        leader = self.lead("--resume", "checkpoint.every_steps=100", "cluster.copies=0", steps=self.LOSS_STEPS, first=1)
         self.join("two")
         self.expect_model(leader, want, want_weights)
         for name in ("one", "two"):

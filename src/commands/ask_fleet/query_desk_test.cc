@@ -130,7 +130,7 @@ TEST_F(QueryDeskTest, OnlyTheFirstWaitsInVain) {
   EXPECT_EQ(asked, 3);
 }
 
-// Claim: whoever is told to stop still waits a while for an answer, and no longer.
+// Claim: an asking thread that is told to stop still waits a while for an answer, and no longer.
 TEST_F(QueryDeskTest, StopsAfterTheLastAnswer) {
   host::SimClock clock;
   lead([] {});

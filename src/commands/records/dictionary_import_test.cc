@@ -129,7 +129,7 @@ TEST(OutputDirectory, LeavesNothingUnlessKept) {
   EXPECT_THAT(*disk.list("out"), ::testing::ElementsAre("whole"));
 }
 
-// Of two imports into one directory the second is refused at once. It removes nothing of the first one's,
+// The second of two imports into one directory is refused at once. It removes nothing of the first one's,
 // while that is at work and after it. An import that was killed does not keep the next one out.
 TEST(OutputDirectory, OneCommandFillsIt) {
   host::SimDisk disk;

@@ -211,7 +211,7 @@ TEST_F(RunLeadTest, AFleetThatWasGivenUpIsNotLedOn) {
 }
 
 // A process that leads two fleets, one after the other, leaves the second one to the next process. A run
-// whose members are gone goes on with whoever comes, so the next process waits for one member, too.
+// whose members are gone goes on with any machine, so the next process waits for one member, too.
 TEST_F(RunLeadTest, TheSecondFleetOfAProcessIsLedOn) {
   ASSERT_TRUE(lead({.stop = once_it_leads()}).ok());
   EXPECT_EQ(lead_file().first, 2U);
