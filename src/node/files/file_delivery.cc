@@ -131,11 +131,33 @@ void FileDelivery::described(std::uint64_t number, Result<StoredFile> stored, In
     file.stored = *std::move(stored);
     return;
   }
-  if (!std::exchange(file.remarked, true)) remark(given.error());
+  if (!file.unread_since) {
+    file.unread_since = now;
+    remark(given.error());
+  }
   // No coordinator takes a file that is too large. Any other may be the only copy of what was learnt, and a
   // lack of memory or of descriptors passes.
   if (given.error().kind == ErrorKind::kUsage) return forget(found);
   file.describe_at = now + kDescribeEvery;
+  if (now - *file.unread_since >= kReadTime) give_up_reading(found);
+}
+
+// The file stays on this machine, as no other node may have it. What cannot be moved is read on.
+void FileDelivery::give_up_reading(std::map<std::uint64_t, Outgoing>::iterator file) {
+  const std::string unread = directory_ + ".unread";
+  const std::string& name = file->second.name;
+  std::uint64_t number = 1;
+  const auto place = [&] { return fmt::format("{}/{}-{}", unread, number, name); };
+  for (auto there = disk_.exists(place()); !there.ok() || *there; there = disk_.exists(place())) {
+    if (!there.ok()) return;
+    ++number;
+  }
+  if (!disk_.make_directories(unread).ok() || !disk_.rename(file->second.path, place()).ok()) return;
+  remark(Error{.where = place(),
+               .what = fmt::format("this file could not be read for {:.0f} minutes, and is not brought",
+                                   kReadTime.seconds() / 60),
+               .fix = fmt::format("once it can be read, move it to {}/{}", directory_, name)});
+  files_.erase(file);
 }
 
 void FileDelivery::forget(std::map<std::uint64_t, Outgoing>::iterator file) {

@@ -5,6 +5,7 @@
 // appears. It is offered as chunks, and removed once the coordinator has it whole.
 //
 // Names that end in .tmp are not looked at, nor is the directory "outgoing", where files wait as NUMBER-NAME.
+// Beside the directory is DIRECTORY.unread, with the files that this machine's disk does not give back.
 //
 // A file that was under way when a link, a coordinator or a process of the member ended is offered again. A
 // member may have left without a coordinator. Thread rule: one owner, the loop thread.
@@ -32,6 +33,9 @@ class FileDelivery {
   static constexpr Duration kOfferEvery{5'000'000'000};
   // A file that could not be read is read again after this time.
   static constexpr Duration kDescribeEvery{5'000'000'000};
+  // A shortage of memory or descriptors is over by then. A damaged disk is not, and the run would wait for
+  // it.
+  static constexpr Duration kReadTime{300'000'000'000};
 
   // Starts a delivery, first of what an earlier process left in the directory. The exchange outlives the
   // delivery.
@@ -70,8 +74,8 @@ class FileDelivery {
     std::string path;
     std::optional<StoredFile> stored = {};  // nothing until it is described
     Instant next_offer = {};
-    std::optional<Instant> describe_at = {};  // when it is described again
-    bool remarked = false;                    // that it could not be read
+    std::optional<Instant> describe_at = {};   // when it is described again
+    std::optional<Instant> unread_since = {};  // when it could not be read for the first time
   };
 
   FileDelivery(host::Disk& disk, FileExchange& exchange, Aside aside, std::string directory)
@@ -85,6 +89,7 @@ class FileDelivery {
   [[nodiscard]] std::string path_of(std::uint64_t number, const std::string& name) const;
   void describe(std::uint64_t number, Outgoing& file);
   void described(std::uint64_t number, Result<StoredFile> stored, Instant now);
+  void give_up_reading(std::map<std::uint64_t, Outgoing>::iterator file);
   void forget(std::map<std::uint64_t, Outgoing>::iterator file);
   void remark(const Error& error) { remarks_.push_back(error.message()); }
 

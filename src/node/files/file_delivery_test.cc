@@ -13,6 +13,7 @@ namespace {
 using testing::Delivering;
 using ::testing::ElementsAre;
 using testing::ExchangingNode;
+using ::testing::HasSubstr;
 using testing::make_bytes;
 
 // Files arrive whole, and the member then removes them. One that is still written is not looked at.
@@ -154,6 +155,37 @@ TEST_F(Delivering, AnotherLifeOfTheMember) {
   EXPECT_EQ(collected("part-7-12"), "of this one");
   EXPECT_THAT(*disk->list("/own/deliver"), ElementsAre("outgoing"));
   EXPECT_TRUE(disk->list("/own/deliver/outgoing")->empty());
+}
+
+// A file that can never be read holds up the others for no time, and the run for five minutes. It stays on
+// this machine under a name that is told. Another one like it does not take its place. Once moved back, it is
+// brought.
+TEST_F(Delivering, AFileThatIsNeverRead) {
+  lead();
+  join();
+  const auto damaged = [&] {  // no bytes come from what is a directory
+    EXPECT_TRUE(host::make_durable_directories(*member_->disk, "/own/deliver/part-7-200").ok());
+    tick_for(1);
+  };
+  const auto told = [&] { return delivery_->take_remarks(); };
+  damaged();
+  write("part-7-300", "learnt");
+  tick_for(290);
+  EXPECT_EQ(collected("part-7-300"), "learnt");
+  EXPECT_EQ(told().size(), 1U) << "it is told once that a file cannot be read";
+  EXPECT_TRUE(FileDelivery::under_way(*member_->disk, "/own/deliver"));
+  tick_for(20);
+  EXPECT_FALSE(FileDelivery::under_way(*member_->disk, "/own/deliver"));
+  EXPECT_THAT(told(), ElementsAre(HasSubstr("/own/deliver.unread/1-part-7-200")));
+  damaged();
+  tick_for(310);
+  EXPECT_THAT(*member_->disk->list("/own/deliver.unread"), ElementsAre("1-part-7-200", "2-part-7-200"));
+  const std::string mended = "/own/deliver.unread/1-part-7-200";
+  EXPECT_TRUE(member_->disk->remove_all(mended).ok());
+  EXPECT_TRUE(host::replace_file(*member_->disk, mended, "mended").ok());
+  EXPECT_TRUE(member_->disk->rename(mended, "/own/deliver/part-7-200").ok());
+  tick_for(5);
+  EXPECT_EQ(collected("part-7-200"), "mended");
 }
 
 // The coordinator's machine loses its power at each operation of its disk in turn. The file is then at the
