@@ -264,8 +264,10 @@ void Door::read_hello(Guests::iterator at) {
   switch (kind) {
     case HelloReader::Guest::kUnknown: return;
     case HelloReader::Guest::kNoneOfUs: return turn_out(at->first);
-    case HelloReader::Guest::kGrpc:
-    case HelloReader::Guest::kAsker: break;
+    case HelloReader::Guest::kAsker:
+      if (listener_of(guest).lane == Lane::kControl) break;
+      return turn_out(at->first);
+    case HelloReader::Guest::kGrpc: break;
   }
   guest.kind = kind;
   guest.hello.reset();
@@ -277,6 +279,13 @@ void Door::read_hello(Guests::iterator at) {
 // Guests whose turn has come begin.
 void Door::give_turns() {
   while (const auto guest = rate_.next(clock_.now())) begin_handshake(guests_.find(*guest));
+}
+
+const Door::Listener& Door::listener_of(const Guest& guest) const {
+  const auto found =
+      std::ranges::find(listeners_, guest.listener, [](const auto& one) { return one.second.number; });
+  CHECK(found != listeners_.end(), guest.listener);
+  return found->second;
 }
 
 void Door::begin_handshake(Guests::iterator at) {
@@ -295,9 +304,7 @@ void Door::hand_over(Guests::iterator at) {
   book_.handed_over(at->first, clock_.now());
   guest.with_grpc = true;
   handed_[{guest.listener, guest.peer}] = at->first;
-  for (const auto& [key, listener] : listeners_) {
-    if (listener.number == guest.listener) return listener.hand_over(given);
-  }
+  listener_of(guest).hand_over(given);
 }
 
 void Door::read_question(Guests::iterator at) {

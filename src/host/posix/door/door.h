@@ -4,7 +4,9 @@
 // strangers from gRPC (ADR 24). It waits for the first bytes of a connection, and lets OpenSSL say what the
 // other end offers (hello_reader.h):
 //
-//   - kAskProtocol: a stranger. The door itself takes its one question, and gives the answer (ask_session.h).
+//   - kAskProtocol: a stranger. The door itself takes its one question, and gives the answer (ask_session.h),
+//   but
+//     not at a bulk lane's port.
 //   - kGrpcProtocol: the socket goes to gRPC as it is. gRPC wants a certificate of the run in the handshake.
 //   - anything else: the connection is closed.
 //
@@ -110,6 +112,7 @@ class Door {
   void welcome(const Listener& listener, Descriptor socket, const PeerAddress& peer);
   void on_guest(GuestId id, std::uint32_t events);
   void read_hello(Guests::iterator at);
+  [[nodiscard]] const Listener& listener_of(const Guest& guest) const;
   void begin_handshake(Guests::iterator at);
   void give_turns();
   void hand_over(Guests::iterator at);

@@ -132,7 +132,7 @@ TEST(AskSession, AnyCut) {
   }
 }
 
-// A stranger's bytes have a bound in all: also those of messages that TLS itself takes.
+// A stranger's bytes have a bound in all, with those by which TLS makes its records longer.
 TEST(AskSession, BytesInAll) {
   const TlsContext door = *door_context(run_credentials());
   const TlsContext context = *stranger_context(stranger());
@@ -141,22 +141,70 @@ TEST(AskSession, BytesInAll) {
   std::string said;
   ASSERT_EQ(session.take(asker.take_output()), AskSession::Step::kMore);
   asker.take(session.take_output(), said);
+  ASSERT_EQ(SSL_set_block_padding(const_cast<SSL*>(asker.ssl()), 4096), 1);
+  const std::string question = framed(std::string(60'000, 'q'));
   std::size_t sent = 0;
-  AskSession::Step step = AskSession::Step::kMore;
-  while (step == AskSession::Step::kMore && sent < 4 * AskSession::kMostBytes) {
-    ASSERT_EQ(SSL_key_update(const_cast<SSL*>(asker.ssl()), SSL_KEY_UPDATE_NOT_REQUESTED), 1);
-    ASSERT_EQ(SSL_do_handshake(const_cast<SSL*>(asker.ssl())), 1);
-    const std::string update = asker.take_output();
-    sent += update.size();
-    step = session.take(update);
+  AskSession::Step step = session.take(asker.take_output());
+  for (std::size_t at = 0; step == AskSession::Step::kMore && at < question.size(); ++at) {
+    asker.say(question.substr(at, 1));
+    const std::string record = asker.take_output();
+    sent += record.size();
+    step = session.take(record);
   }
   EXPECT_EQ(step, AskSession::Step::kOver);
-  EXPECT_LE(sent, AskSession::kMostBytes);
+  EXPECT_NEAR(static_cast<double>(sent), static_cast<double>(AskSession::kMostBytes), 5'000);
+}
+
+// Claim: a client's handshake costs the door what the cheap groups cost. A hello with dear ones alone is
+// refused before anything is computed for it.
+TEST(TlsSession, DearGroups) {
+  const TlsContext door = *door_context(run_credentials());
+  for (const char* groups : {"ffdhe2048", "ffdhe8192", "P-384", "P-521", "X448"}) {
+    const TlsContext context = *stranger_context(stranger());
+    ASSERT_EQ(SSL_CTX_set1_groups_list(context.get(), groups), 1);
+    TlsSession client = TlsSession::connect(context.get(), kCertificateHost);
+    TlsSession session = TlsSession::serve(door.get());
+    std::string said;
+    EXPECT_EQ(session.take(client.take_output(), said), TlsSession::State::kBroken) << groups;
+  }
+  for (const char* groups : {"X25519", "P-256", "P-384:P-256", "ffdhe8192:X25519"}) {
+    const TlsContext context = *stranger_context(stranger());
+    ASSERT_EQ(SSL_CTX_set1_groups_list(context.get(), groups), 1);
+    TlsSession client = TlsSession::connect(context.get(), kCertificateHost);
+    TlsSession session = TlsSession::serve(door.get());
+    std::string said;
+    for (int turn = 0; turn < 2; ++turn) {  // a second hello, where the first has a dear share
+      session.take(client.take_output(), said);
+      client.take(session.take_output(), said);
+    }
+    EXPECT_EQ(session.take(client.take_output(), said), TlsSession::State::kOpen) << groups;
+  }
+}
+
+// Claim: the first message of TLS itself behind the handshake ends a session. Of those that came with it no
+// other is read.
+TEST(TlsSession, NewKeysAgainAndAgain) {
+  const TlsContext door = *door_context(run_credentials());
+  const TlsContext context = *stranger_context(stranger());
+  TlsSession client = TlsSession::connect(context.get(), kCertificateHost);
+  TlsSession session = TlsSession::serve(door.get());
+  std::string said;
+  session.take(client.take_output(), said);
+  client.take(session.take_output(), said);
+  ASSERT_EQ(session.take(client.take_output(), said), TlsSession::State::kOpen);
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_EQ(SSL_key_update(const_cast<SSL*>(client.ssl()), SSL_KEY_UPDATE_REQUESTED), 1);
+    ASSERT_EQ(SSL_do_handshake(const_cast<SSL*>(client.ssl())), 1);
+  }
+  BIO* const read = SSL_get_rbio(session.ssl());
+  const auto before = BIO_number_read(read);
+  EXPECT_EQ(session.take(client.take_output(), said), TlsSession::State::kBroken);
+  EXPECT_LT(BIO_number_read(read) - before, 100U);
 }
 
 class DoorTest : public ::testing::Test {
  protected:
-  void open(const DoorLimits& limits) {
+  void open(const DoorLimits& limits, Lane lane = Lane::kControl) {
     auto opened = Door::open({.credentials = run_credentials(),
                               .limits = limits,
                               .sink =
@@ -167,11 +215,10 @@ class DoorTest : public ::testing::Test {
                              numbers_);
     ASSERT_TRUE(opened.ok());
     door_ = *std::move(opened);
-    auto listening = listen_at({"127.0.0.1", 0}, Lane::kControl);
+    auto listening = listen_at({"127.0.0.1", 0}, lane);
     ASSERT_TRUE(listening.ok());
     at_ = listening->at;
-    number_ =
-        door_->serve(*std::move(listening), Lane::kControl, [this](int socket) { handed_.push(socket); });
+    number_ = door_->serve(*std::move(listening), lane, [this](int socket) { handed_.push(socket); });
   }
   // A socket that has not connected.
   static Descriptor new_socket() { return Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
@@ -253,6 +300,20 @@ TEST_F(DoorTest, GarbageIsClosed) {
     ASSERT_EQ(::send(guest.get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
     EXPECT_TRUE(closed(guest));
   }
+}
+
+// Claim: a stranger's question is for the control port alone. At the bulk port its hello ends the connection,
+// and gRPC's goes on.
+TEST_F(DoorTest, NoQuestionAtTheBulkPort) {
+  open(kAmple, Lane::kBulk);
+  const Descriptor guest = silent();
+  const std::string hello = hello_with("\x0egossamer-ask/1");
+  ASSERT_EQ(::send(guest.get(), hello.data(), hello.size(), 0), static_cast<ssize_t>(hello.size()));
+  EXPECT_TRUE(closed(guest));
+  char byte = 0;
+  EXPECT_LE(::recv(guest.get(), &byte, 1, 0), 0);
+  const auto [near, far] = grpc();
+  EXPECT_FALSE(closed(near, 0));
 }
 
 // gRPC gets a connection with all of its bytes. Until the peer has shown its certificate, it may have to make

@@ -13,6 +13,11 @@ namespace gossamer::host {
 namespace {
 
 constexpr std::size_t kRecordBytes = std::size_t{16} << 10;
+// The groups of both ends, which cost less than a millisecond. OpenSSL would also take ffdhe8192, with which
+// a stranger's random bytes cost this end 150 ms.
+constexpr const char* kGroups = "X25519:P-256";
+// A client's handshake without a certificate: its hello, a second one if we want another group, and its end.
+constexpr std::size_t kMostMessages = 3;
 
 Error tls_error(const char* what) {
   return {
@@ -47,6 +52,13 @@ int select_ask(SSL*, const unsigned char** chosen, unsigned char* size, const un
   return result == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
+// Counts a client's messages of TLS itself. After its handshake a client may ask for new keys again and
+// again, at the cost of this thread. So the rest of what has come is dropped, and the session ends.
+void count_message(int writes, int, int type, const void*, std::size_t, SSL* ssl, void* counted) {
+  if (writes != 0 || type != SSL3_RT_HANDSHAKE) return;
+  if (++*static_cast<std::size_t*>(counted) > kMostMessages) static_cast<void>(BIO_reset(SSL_get_rbio(ssl)));
+}
+
 }  // namespace
 
 Result<TlsContext> door_context(const NetworkCredentials& credentials) {
@@ -56,6 +68,7 @@ Result<TlsContext> door_context(const NetworkCredentials& credentials) {
   // The authority is sent too: a stranger knows its fingerprint and must see it.
   const bool good = context != nullptr && own != nullptr && authority != nullptr &&
                     SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION) == 1 &&
+                    SSL_CTX_set1_groups_list(context.get(), kGroups) == 1 &&
                     SSL_CTX_use_certificate(context.get(), own.get()) == 1 &&
                     SSL_CTX_add1_chain_cert(context.get(), authority.get()) == 1 &&
                     use_key(context.get(), credentials.key) && SSL_CTX_set_num_tickets(context.get(), 0) == 1;
@@ -72,6 +85,7 @@ Result<TlsContext> stranger_context(const NetworkCredentials& credentials) {
   const std::string protocols = protocol_list(kAskProtocol);
   const bool good =
       context != nullptr && SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION) == 1 &&
+      SSL_CTX_set1_groups_list(context.get(), kGroups) == 1 &&
       SSL_CTX_set_alpn_protos(context.get(), reinterpret_cast<const unsigned char*>(protocols.data()),
                               static_cast<unsigned>(protocols.size())) == 0;
   if (!good) return tls_error("cannot start TLS here");
@@ -101,6 +115,9 @@ TlsSession::TlsSession(SSL_CTX* context) : ssl_(session_in_memory(context)) {}
 TlsSession TlsSession::serve(SSL_CTX* context) {
   TlsSession session(context);
   SSL_set_accept_state(session.ssl_.get());
+  session.messages_ = std::make_unique<std::size_t>(0);
+  SSL_set_msg_callback(session.ssl_.get(), count_message);
+  SSL_set_msg_callback_arg(session.ssl_.get(), session.messages_.get());
   return session;
 }
 
@@ -156,6 +173,10 @@ TlsSession::State TlsSession::take(std::string_view bytes, std::string& said) {
   }
   if (state_ == State::kShaking) shake();
   if (state_ == State::kOpen) read(said);
+  if (messages_ != nullptr && *messages_ > kMostMessages) {
+    state_ = State::kBroken;
+    fault_ = "messages of TLS behind the handshake";
+  }
   return state_;
 }
 

@@ -8,6 +8,7 @@
 
 #include <openssl/ssl.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -30,7 +31,8 @@ using SslSession = std::unique_ptr<SSL, FreeBy<SSL_free>>;
 [[nodiscard]] SslSession session_in_memory(SSL_CTX* context);
 
 // The door's end: it shows our certificate and the authority, asks for none, and speaks TLS 1.3 and
-// kAskProtocol alone. An error is OpenSSL's, for texts that are no certificate and its key.
+// kAskProtocol alone. Its groups are those that cost little. An error is OpenSSL's, for texts that are no
+// certificate and its key.
 [[nodiscard]] Result<TlsContext> door_context(const NetworkCredentials& credentials);
 // A stranger's end. It verifies the other one's certificate against the authority, unless the proof is kNone.
 [[nodiscard]] Result<TlsContext> stranger_context(const NetworkCredentials& credentials);
@@ -39,7 +41,8 @@ class TlsSession {
  public:
   enum class State : std::uint8_t { kShaking, kOpen, kEnded, kBroken };
 
-  // Requires a context that outlives the session.
+  // Requires a context that outlives the session. The session ends with the first message of TLS itself that
+  // comes behind the handshake.
   [[nodiscard]] static TlsSession serve(SSL_CTX* context);
   // `host` is the DNS name that the other end's certificate must have, where the context verifies it.
   [[nodiscard]] static TlsSession connect(SSL_CTX* context, const std::string& host);
@@ -63,6 +66,7 @@ class TlsSession {
   void read(std::string& said);
   void fail();
 
+  std::unique_ptr<std::size_t> messages_;  // of TLS itself, of a client; OpenSSL knows the number's address
   SslSession ssl_;
   State state_ = State::kShaking;
   std::string fault_;
