@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/ask_fleet/query_asker.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace gossamer::commands {
@@ -26,13 +27,27 @@ void QueryAsker::tick(Instant now) {
                   .neighbours = asked->neighbours});
   }
   go_on(now);
+  const bool all = reaches(now);
+  if (std::exchange(reaches_, all) != all) desk_.reaches(all);
+}
+
+// A node that was killed and has begun again has another link, and does not know the question.
+bool QueryAsker::reaches(Instant now) const {
+  if (links_ == nullptr || !queries_.whole() || asked_.empty()) return false;
+  return std::ranges::all_of(asked_, [&](const auto& one) {
+    const net::LinkStatistics facts = links_->statistics(one.first);
+    return facts.up && facts.link == one.second && facts.last_heard && now - *facts.last_heard < kSilent;
+  });
 }
 
 void QueryAsker::go_on(Instant now) {
   if (links_ != nullptr) {
-    for (sparse_engine::FleetQueries::Sending& each : queries_.take_out()) {
+    auto out = queries_.take_out();
+    if (!out.empty()) asked_.clear();
+    for (sparse_engine::FleetQueries::Sending& each : out) {
       links_->expect(each.to, sparse_engine::kQueryChannel, each.most_answer_bytes);
-      static_cast<void>(links_->send(each.to, each.lane, std::move(each.message), now));
+      const auto ticket = links_->send(each.to, each.lane, std::move(each.message), now);
+      asked_[each.to.node] = ticket ? ticket->link : 0;
     }
   }
   if (auto answer = queries_.take_answer())

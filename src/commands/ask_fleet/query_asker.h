@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -25,6 +26,9 @@ namespace gossamer::commands {
 
 class QueryAsker {
  public:
+  // A node that was asked, and of which nothing has come for so long, is not there.
+  static constexpr Duration kSilent{5'000'000'000};
+
   // The desk outlives it. What it has given aside comes back before it ends, or never.
   QueryAsker(sparse_engine::ModelInParts model, QueryDesk& desk, node::Aside aside)
       : aside_(std::move(aside)), queries_(std::move(model)), desk_(desk) {}
@@ -32,7 +36,10 @@ class QueryAsker {
   QueryAsker& operator=(const QueryAsker&) = delete;
 
   // As of a node::Companion.
-  void connect(net::Links* links) { links_ = links; }
+  void connect(net::Links* links) {
+    links_ = links;
+    asked_.clear();
+  }
   void placed(Epoch epoch, const std::string& decision) { queries_.placed(epoch, decision); }
   void on(const net::Arrived& arrived, Instant now);
   [[nodiscard]] std::vector<node::Misdeed> take_misdeeds() { return std::exchange(misdeeds_, {}); }
@@ -46,6 +53,7 @@ class QueryAsker {
 
  private:
   void go_on(Instant now);
+  [[nodiscard]] bool reaches(Instant now) const;
 
   const node::Aside aside_;
   sparse_engine::FleetQueries queries_;
@@ -53,6 +61,9 @@ class QueryAsker {
   net::Links* links_ = nullptr;
   std::uint64_t number_ = 0;  // of the block under way
   QueryDesk::Ready shown_;
+  // The links that the last questions went over, as in net::Ticket; 0: there was none.
+  std::map<NodeId, std::uint64_t> asked_;
+  bool reaches_ = false;
   std::vector<node::Misdeed> misdeeds_;
 };
 

@@ -27,6 +27,7 @@ AskedBlock asked_block(std::uint64_t number, const sparse_engine::FleetQueries::
 void QueryDesk::hear(Said said) {
   if (auto* const led = std::get_if<Led>(&said)) led_ = std::move(*led);
   if (const auto* const ready = std::get_if<Ready>(&said)) ready_ = *ready;
+  if (const auto* const reach = std::get_if<Reach>(&said)) reaches_ = reach->all;
   if (std::holds_alternative<Answer>(said) || (std::holds_alternative<Ready>(said) && ready_.whole))
     away_ = false;
   // Blocks are asked one after another, so the answer with the highest number is that of the last one.
@@ -49,7 +50,13 @@ Result<void> QueryDesk::wait(const host::Clock& clock, const Patience& patience,
     if (there()) return {};
     if (failure_) return *failure_;
     if (closed_) return not_there("they have ended");
-    if (patience.stop && patience.stop() && !stopped) stopped = clock.now();
+    const bool told = patience.stop && patience.stop();
+    // Nodes that are there may need longer for an answer than a user who stops need wait for others.
+    if (reaches_ && patience.after_stop > Duration()) {
+      stopped.reset();
+    } else if (told && !stopped) {
+      stopped = clock.now();
+    }
     if (stopped && clock.now() - *stopped >= patience.after_stop)
       return not_there("stopped while they were waited for");
     if (clock.now() >= until)

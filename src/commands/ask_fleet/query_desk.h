@@ -62,7 +62,8 @@ class QueryDesk {
   struct Patience {
     Duration time;
     std::function<bool()> stop = {};  // asked again and again; true ends waiting; may be empty
-    Duration after_stop = {};         // so long after that
+    // So long after that, counted anew while the lead reaches all nodes that were asked. Zero: no longer.
+    Duration after_stop = {};
   };
 
   // For the asking thread. Errors: the one that fails() was given; kFailed when the patience
@@ -80,6 +81,8 @@ class QueryDesk {
   // For the leading thread.
   void leads(Led led) { said_.push(std::move(led)); }
   void shows(Ready ready) { said_.push(ready); }
+  // Whether all nodes that were asked last are there, and have their parts still.
+  void reaches(bool all) { said_.push(Reach{all}); }
   void gives(Answer answer) { said_.push(std::move(answer)); }
   void fails(Error error) { said_.push(std::move(error)); }
   void closes() { said_.push(Closed()); }
@@ -89,9 +92,12 @@ class QueryDesk {
   void wait_for_end();
 
  private:
+  struct Reach {
+    bool all = false;
+  };
   struct Closed {};
   struct End {};
-  using Said = std::variant<Led, Ready, Answer, Error, Closed>;
+  using Said = std::variant<Led, Ready, Reach, Answer, Error, Closed>;
   using Asked = std::variant<AskedBlock, End>;
 
   [[nodiscard]] Result<void> wait(const host::Clock& clock, const Patience& patience,
@@ -106,6 +112,7 @@ class QueryDesk {
   // State of the asking thread, as far as it has heard.
   std::optional<Led> led_;
   Ready ready_;
+  bool reaches_ = false;
   std::optional<Answer> answer_;
   bool away_ = false;  // nothing was heard since an answer did not come in time
   std::optional<Error> failure_;

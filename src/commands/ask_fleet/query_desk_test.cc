@@ -147,6 +147,32 @@ TEST_F(QueryDeskTest, StopsAfterTheLastAnswer) {
   EXPECT_EQ(clock.now(), Instant() + from_seconds(9));
 }
 
+// Claim: nodes that are all there have all of the time for an answer, also after the word to stop. Once one
+// is away, it is waited for no longer than one that has been away before.
+TEST_F(QueryDeskTest, WaitsForNodesThatAreThere) {
+  host::SimClock clock;
+  lead([] {});
+  desk_.shows({.members = 2, .whole = true});
+  desk_.reaches(true);
+  const auto asked_for = [&](std::uint64_t number, Duration after_stop, double away_at) {
+    const Instant begin = clock.now();
+    const auto stop = [&, begin] {
+      clock.advance(from_seconds(1));
+      if (clock.now() - begin == from_seconds(away_at)) desk_.reaches(false);
+      return true;
+    };
+    desk_.gives({.number = number - 1, .found = lists(1)});  // they are not taken for away
+    EXPECT_FALSE(
+        desk_.ask(block(number), clock, {.time = from_seconds(20), .stop = stop, .after_stop = after_stop})
+            .ok());
+    return (clock.now() - begin).seconds();
+  };
+  EXPECT_EQ(asked_for(1, from_seconds(5), 30), 20);
+  EXPECT_EQ(asked_for(2, Duration(), 30), 1) << "one that does not wait for the last answer";
+  EXPECT_EQ(asked_for(3, from_seconds(5), 10), 16);
+  EXPECT_EQ(asked_for(4, from_seconds(5), 30), 6);
+}
+
 // Waiting ends when nothing leads any more.
 TEST_F(QueryDeskTest, NobodyLeadsAnyMore) {
   desk_.closes();

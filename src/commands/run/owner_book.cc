@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "base/printable.h"
 #include "host/api/files.h"
@@ -14,6 +15,7 @@ namespace gossamer::commands {
 namespace {
 
 constexpr std::size_t kMostFile = std::size_t{64} << 20;
+constexpr Duration kLookAgain{1'000'000'000};
 
 }  // namespace
 
@@ -44,13 +46,16 @@ OwnerBook::OwnerBook(host::Disk& disk, const LedTraining& training, std::string 
   const auto text = host::read_text(disk_, path_, kMostFile);
   if (!text.ok() || !book_.ParseFromString(*text)) book_.Clear();
   if (!book_.settled()) unheard_ = last_owners();
+  written_->push(0);
 }
 
+// Another process may look at the file right after it. The loop waits at most for the book that is being
+// written.
 void OwnerBook::settle() {
   unheard_.clear();
   if (book_.installs().empty() || book_.settled()) return;
   book_.set_settled(true);
-  static_cast<void>(host::replace_file(disk_, path_, book_.SerializeAsString()));
+  writing()();
 }
 
 void OwnerBook::look(const std::optional<LeadBooks>& books) {
@@ -121,11 +126,19 @@ bool OwnerBook::lived_before(net::PeerId peer) const {
   });
 }
 
+void OwnerBook::keep() {
+  aside_(writing(), [](Instant) {});
+}
+
 // If it cannot be written, the next lead knows what is in the store.
-void OwnerBook::keep() const {
-  aside_([&disk = disk_, path = path_,
-          bytes = book_.SerializeAsString()] { static_cast<void>(host::replace_file(disk, path, bytes)); },
-         [](Instant) {});
+std::function<void()> OwnerBook::writing() {
+  return [&disk = disk_, path = path_, bytes = book_.SerializeAsString(), number = ++copies_,
+          written = written_] {
+    std::vector<std::uint64_t> newest;
+    while (newest.empty()) newest = written->wait(kLookAgain);
+    if (newest.front() < number && host::replace_file(disk, path, bytes).ok()) newest.front() = number;
+    written->push(newest.front());
+  };
 }
 
 std::vector<LedTraining::Owned> OwnerBook::owned_by(NodeId node) const {

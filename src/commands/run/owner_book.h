@@ -7,13 +7,15 @@
 // Owners of the last views are kept in a file of the run. So a member that left without a coordinator can
 // bring its part to the next one.
 //
-// Thread rule: the loop thread, but for what check() returns. The file is written aside.
+// Thread rule: the loop thread, but for what check() returns. The file is written aside, and by settle().
 #pragma once
 
 #include <gossamer/delivery.pb.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -28,6 +30,7 @@
 #include "cluster/control/view.h"
 #include "commands/engine/training.h"
 #include "host/api/disk.h"
+#include "host/posix/mailbox.h"
 #include "node/files/delivery_rules.h"
 #include "node/files/file_exchange.h"
 
@@ -86,7 +89,9 @@ class OwnerBook final : public node::DeliveryRules {
   using File = LedTraining::DeliveredFile;
 
   void note_install();
-  void keep() const;
+  void keep();
+  // Writes the book as it is now, unless a newer one is in the file by then. On any thread.
+  [[nodiscard]] std::function<void()> writing();
   [[nodiscard]] std::vector<LedTraining::Owned> owned_by(NodeId node) const;
   [[nodiscard]] Verdict judge_step(net::PeerId from, const File& file) const;
   void note_lives();
@@ -108,6 +113,9 @@ class OwnerBook final : public node::DeliveryRules {
   std::optional<StepNumber> committed_;
   std::set<NodeId> unheard_;
   wire::OwnerBook book_;
+  std::uint64_t copies_ = 0;  // of the book, for its file
+  // The number of the newest one that is in the file. A thread takes it, may write then, and puts it back.
+  std::shared_ptr<host::Mailbox<std::uint64_t>> written_ = std::make_shared<host::Mailbox<std::uint64_t>>();
 };
 
 }  // namespace gossamer::commands

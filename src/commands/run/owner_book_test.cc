@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "host/api/files.h"
 #include "host/sim/disk.h"
@@ -354,6 +358,26 @@ TEST_F(OwnerBookTest, ALeadThatComesBackKnowsWhoWasAlone) {
   book_->settle();
   look();
   EXPECT_EQ(book_->unheard(), std::set<NodeId>()) << "a fleet that has ended";
+}
+
+// The book is written aside, and settled meanwhile. What is written later than it was said leaves the newest
+// book in its file. So it stays settled, until there is an Install after that.
+TEST_F(OwnerBookTest, AnOlderBookIsNotWrittenOverANewerOne) {
+  std::vector<std::function<void()>> aside;
+  book_->keep_by([&aside](std::function<void()> work, const auto&) { aside.push_back(std::move(work)); });
+  const auto unheard_by_the_next = [&] {
+    for (const auto& work : std::exchange(aside, {})) work();
+    const OwnerBook next(disk_, run_, kBook);
+    return next.unheard();
+  };
+  install({3, 4});
+  book_->settle();
+  EXPECT_EQ(unheard_by_the_next(), std::set<NodeId>());
+  install({2, 4});
+  book_->settle();
+  install({3, 5});
+  std::ranges::reverse(aside);
+  EXPECT_EQ(unheard_by_the_next(), (std::set<NodeId>{NodeId(3), NodeId(5)}));
 }
 
 // A member that is more views behind than the book has is not to be blamed: it may have owned what it brings.

@@ -53,7 +53,8 @@ class ServingFleet {
     // called once the address is known.
     std::optional<host::Endpoint> join_at = {};
     std::function<Result<void>(const host::Endpoint& at, const std::string& token)> joined_at = {};
-    // Asked while start() or ask() waits. True ends waiting, for an answer after kLastAnswer.
+    // Asked while start() or ask() waits. True ends waiting, for an answer of nodes that are away after
+    // kLastAnswer.
     std::function<bool()> stop = {};
     static constexpr Duration kLastAnswer{5'000'000'000};
   };
