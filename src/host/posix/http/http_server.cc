@@ -99,6 +99,8 @@ class PosixHttpServer final : public HttpServer {
   bool serve(std::size_t most, Duration patience,
              FunctionRef<std::vector<HttpReply>(std::span<const HttpRequest>)> answer) override;
   void close() override {
+    // The acceptor closes the socket once it sees `closed_`, and then its number may be another's.
+    const std::lock_guard lock(mutex_);
     if (!closed_.exchange(true)) static_cast<void>(::shutdown(library_.socket(), SHUT_RDWR));
   }
 
@@ -106,10 +108,12 @@ class PosixHttpServer final : public HttpServer {
   void configure();
   void accept_all();
   void post(const httplib::Request& from, httplib::Response& to, const httplib::ContentReader& read);
+  [[nodiscard]] bool at_endpoint(const httplib::Request& from) const {
+    return !options_.endpoint.empty() && from.path == options_.endpoint;
+  }
   [[nodiscard]] HttpReply hand_over(HttpRequest request);
   [[nodiscard]] HttpReply overloaded() const;
   [[nodiscard]] HttpReply too_large() const;
-  [[nodiscard]] HttpReply no_packed_bodies(const std::string& encoding) const;
   void explain(const httplib::Request& from, httplib::Response& to) const;
 
   const HttpOptions options_;
@@ -143,8 +147,17 @@ void PosixHttpServer::configure() {
   for (const auto& [path, page] : options_.live_pages) {
     library_.Get(path, [&page](const httplib::Request&, httplib::Response& to) { send(to, page()); });
   }
+  library_.set_pre_routing_handler([this](const httplib::Request& from, httplib::Response& to) {
+    const bool known =
+        from.method == "GET" || from.method == "HEAD" || (from.method == "POST" && at_endpoint(from));
+    if (known) return httplib::Server::HandlerResponse::Unhandled;
+    // The library would gather the body before it looks for a handler, and has no limit for one in chunks.
+    to.status = 404;
+    return httplib::Server::HandlerResponse::Handled;
+  });
   library_.set_expect_100_continue_handler([this](const httplib::Request& from, httplib::Response& to) {
     if (from.get_header_value<std::uint64_t>("Content-Length") <= options_.max_body_bytes) return 100;
+    if (!at_endpoint(from)) return to.status = 404;
     // The library sends the reply as it is here, whatever is returned.
     send(to, too_large());
     return to.status;
@@ -196,6 +209,7 @@ void PosixHttpServer::accept_all() {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   }
+  const std::lock_guard lock(mutex_);
   ::close(library_.socket());
 }
 
@@ -244,8 +258,6 @@ void PosixHttpServer::post(const httplib::Request& from, httplib::Response& to,
   for (const auto& [name, value] : from.params) {
     if (!request.parameters.insert_or_assign(name, value).second) request.repeated = name;
   }
-  // The library does not say whether it unpacked a body to its end, so none is taken.
-  const bool packed = from.has_header("Content-Encoding");
   bool large = false;
   const auto take = [&](const char* bytes, std::size_t size) {
     // A body that comes in chunks tells its size at the end. A body that is too large is read and dropped, or
@@ -256,7 +268,6 @@ void PosixHttpServer::post(const httplib::Request& from, httplib::Response& to,
   };
   const bool whole = read(take);
   if (large || to.status == 413) return send(to, too_large());
-  if (packed) return send(to, no_packed_bodies(from.get_header_value("Content-Encoding")));
   if (!whole) {
     return send(to, http_error(408, {.where = options_.endpoint,
                                      .what = "the body of the request did not arrive",
@@ -285,14 +296,6 @@ HttpReply PosixHttpServer::too_large() const {
                           .fix = "send fewer queries in one request"});
 }
 
-HttpReply PosixHttpServer::no_packed_bodies(const std::string& encoding) const {
-  return http_error(415, {.where = "Content-Encoding",
-                          .what = "cannot read a packed body",
-                          .got = fmt::format("'{}'", encoding),
-                          .expected = "a body as it is",
-                          .fix = "leave the header out, and send the body unpacked"});
-}
-
 // Replies that the library makes have a status alone.
 void PosixHttpServer::explain(const httplib::Request& from, httplib::Response& to) const {
   if (!to.body.empty()) return;
@@ -302,8 +305,7 @@ void PosixHttpServer::explain(const httplib::Request& from, httplib::Response& t
   for (const auto& [path, reply] : options_.pages) known.push_back("GET " + path);
   for (const auto& [path, reply] : options_.live_pages) known.push_back("GET " + path);
   const bool page = options_.pages.contains(from.path) || options_.live_pages.contains(from.path);
-  const bool endpoint = !options_.endpoint.empty() && from.path == options_.endpoint;
-  if (to.status == 404 && (page || endpoint)) {
+  if (to.status == 404 && (page || at_endpoint(from))) {
     to.set_header("Allow", page ? "GET, HEAD" : "POST");
     to.status = 405;
   }

@@ -23,8 +23,8 @@
 // A request that two readers could understand differently gets 400, and its connection ends (request_head.h,
 // chunk_check.h).
 //
-// A packed body (Content-Encoding) is refused (415): the library would take the first part of one for all of
-// it.
+// A packed body (Content-Encoding) is refused unread (415). A body for anything but the endpoint is never
+// stored: it is dropped after the reply (404, 405), and if it is larger than the limit the connection ends.
 //
 // Every failure is answered as JSON: {"error": {"what", "where", "got", "expected", "fix"}}, without parts
 // that are empty.

@@ -34,7 +34,6 @@ const char* reason(int status) {
 void HttpTalk::run() {
   for (int i = 1; i <= kMostRequests; ++i) {
     if (!one(i == kMostRequests) || closed_) return;
-    slot_.rest();
   }
 }
 
@@ -59,8 +58,8 @@ bool HttpTalk::one(bool last) {
                    .expected = "each chunk as SIZE CR LF BYTES CR LF, without extensions and trailers"});
     return false;
   }
-  if (served && request.in_step() && !ends) return true;
   slot_.rest();
+  if (served && !ends && request.drop_body(options_.max_body_bytes) && request.in_step()) return true;
   socket_.end_politely(SocketClock::now() + kFarewell);
   return false;
 }

@@ -19,8 +19,7 @@ constexpr std::string_view kCoding = "transfer-encoding";
 constexpr std::string_view kExpect = "expect";
 constexpr std::string_view kConnection = "connection";
 constexpr std::string_view kType = "content-type";
-constexpr std::array<std::string_view, 7> kUsed = {kHost,       kLength, kCoding,           kExpect,
-                                                   kConnection, kType,   "content-encoding"};
+constexpr std::array<std::string_view, 6> kUsed = {kHost, kLength, kCoding, kExpect, kConnection, kType};
 
 constexpr std::size_t kMostLengthDigits = 18;  // fits into 64 bits
 
@@ -132,6 +131,8 @@ void HeadReader::field() {
   const std::string_view value = line.substr(colon + 1);
   if (!std::ranges::all_of(value, is_value)) return refuse(quote(line), "a value without control characters");
   const std::string used = lower_case(name);
+  if (used == "content-encoding")
+    return refuse(quote(line), "the body unpacked, without Content-Encoding", 415);
   if (std::ranges::find(kUsed, used) == kUsed.end()) return;
   const auto [at, fresh] = fields_.try_emplace(used, trimmed(value));
   if (fresh) return;
@@ -207,7 +208,7 @@ void HeadReader::finish() {
   head_.text = fmt::format("{} {} {}\r\nConnection: {}\r\n", method_, target_, version_,
                            head_.is_last ? "close" : "Keep-Alive");
   for (const auto& [name, value] : fields_) {
-    if (name == kHost || name == kConnection) continue;
+    if (name == kHost || name == kConnection || (name == kExpect && !has_body)) continue;
     head_.text += fmt::format("{}: {}\r\n", name, name == kExpect ? "100-continue" : value);
   }
   head_.text += "\r\n";

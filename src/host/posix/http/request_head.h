@@ -12,11 +12,16 @@
 // - a length that is not plain digits;
 // - a transfer coding other than chunked, or one in HTTP/1.0; a body where the method has none;
 // - HTTP/1.1 without Host.
-// Refused with 415: a body of parts (multipart), which nobody here takes. The library would go through such a
-// body byte by byte, and through each of its lines once for each of its bytes. Refused with 417: an
-// expectation that is not 100-continue. Refused with 431: more than kMostHeadBytes or kMostHeadLines.
+// Refused with 415, because nobody here takes them:
+// - a body of parts (multipart). The library would go through such a body byte by byte, and through each of
+//   its lines once for each of its bytes;
+// - a packed body (Content-Encoding, `identity` too). The library would unpack it, and no limit of its counts
+//   what comes out: some hundred bytes of brotli are half a gigabyte.
+// Refused with 417: an expectation that is not 100-continue. Refused with 431: more than kMostHeadBytes or
+// kMostHeadLines.
 //
-// The library gets `text`: the same request with the fields that somebody here uses, and no others.
+// The library gets `text`: the same request with the fields that somebody here uses, and no others. An
+// expectation is left out where no body waits for it.
 //
 // Thread rule: one thread, one request.
 #pragma once

@@ -162,6 +162,22 @@ TEST(HeadReader, BodiesOfParts) {
     EXPECT_EQ(status_of(post(fmt::format("Content-Type: {}\r\n", type))), 0) << type;
 }
 
+// A packed body is nobody's here, whatever packs it, and the library never hears of it.
+TEST(HeadReader, PackedBodies) {
+  for (const char* coding : {"br", "gzip", "deflate", "identity", ""}) {
+    for (const char* name : {"Content-Encoding", "CONTENT-encoding"})
+      EXPECT_EQ(status_of(post(fmt::format("{}: {}\r\n", name, coding))), 415) << name << coding;
+  }
+}
+
+// Nobody says "go on" to a client that has no body to send.
+TEST(HeadReader, ExpectWithoutBody) {
+  HeadReader reader;
+  std::size_t used = 0;
+  ASSERT_EQ(read(reader, post("Expect: 100-continue\r\nContent-Length: 0\r\n"), 1000, used), State::kWhole);
+  EXPECT_THAT(reader.head().text, Not(HasSubstr("expect")));
+}
+
 // A body comes where everybody looks for one.
 TEST(HeadReader, BodyOfMethods) {
   for (const char* method : {"GET", "HEAD", "DELETE", "OPTIONS", "TRACE", "WHAT"}) {

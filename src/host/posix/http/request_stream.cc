@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -83,6 +84,7 @@ ssize_t RequestStream::read(char* out, size_t size) {
     return static_cast<ssize_t>(some);
   }
   if (broken_ || body_ended()) return broken_ ? -1 : 0;
+  reply_until_ = {};  // what was written before the body is `100 Continue`
   if (socket_.ahead().empty() && socket_.wait_for_more(body_until_) != TimedSocket::Got::kBytes) return -1;
   std::string_view some = socket_.ahead().substr(0, size);
   if (chunked_) {
@@ -96,6 +98,17 @@ ssize_t RequestStream::read(char* out, size_t size) {
   std::memcpy(out, some.data(), some.size());
   socket_.use(some.size());
   return static_cast<ssize_t>(some.size());
+}
+
+bool RequestStream::drop_body(std::uint64_t most) {
+  std::array<char, kReadBytes> some;
+  for (std::uint64_t dropped = 0; !body_ended();) {
+    if (left_ > most || dropped > most) return false;
+    const ssize_t got = read(some.data(), some.size());
+    if (got <= 0) return false;
+    dropped += static_cast<std::uint64_t>(got);
+  }
+  return true;
 }
 
 ssize_t RequestStream::write(const char* bytes, size_t size) {

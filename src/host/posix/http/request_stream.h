@@ -49,9 +49,12 @@ class TimedSocket {
 class RequestStream final : public httplib::Stream {
  public:
   // `head` outlives this. `patience` is for the whole body, and again for the whole reply from its first byte
-  // on.
+  // on. `100 Continue` is no part of the reply.
   RequestStream(TimedSocket& socket, const RequestHead& head, Duration patience);
 
+  // After the library is done: drops what it has not read of the body. False if that is more than about
+  // `most` bytes, or does not come in the body's time.
+  [[nodiscard]] bool drop_body(std::uint64_t most);
   // After the library is done. `in_step`: the body was read to its end, and the reply was written.
   [[nodiscard]] bool in_step() const { return body_ended() && !broken_ && !failed_; }
   // The body is not in the one form that everybody reads alike. The library's reply was not sent.

@@ -138,5 +138,21 @@ TEST(RequestStream, OutOfStep) {
   EXPECT_FALSE(cut.in_step() || cut.broken());
 }
 
+// Claim: the time of a reply begins with its own first byte. The 100 before the body, and the wait for the
+// body, take nothing of it.
+TEST(RequestStream, ReplyHasItsOwnTime) {
+  constexpr auto kPatience = std::chrono::milliseconds(200);
+  const RequestHead of_three = {.body_bytes = 3};
+  const Pair pair;
+  TimedSocket socket(pair.ends[0]);
+  RequestStream request(socket, of_three, from_milliseconds(kPatience.count()));
+  EXPECT_EQ(request.write("100", 3), 3);
+  EXPECT_EQ(all(request, 10), "") << "it never comes";
+  const auto begun = SocketClock::now();
+  const std::string more_than_fits(4'000'000, 'x');
+  EXPECT_EQ(request.write(more_than_fits.data(), more_than_fits.size()), -1);
+  EXPECT_GE(SocketClock::now() - begun, kPatience);
+}
+
 }  // namespace
 }  // namespace gossamer::host
