@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <ranges>
+#include <utility>
 
 #include "base/nearest_name.h"
 
@@ -59,6 +60,42 @@ Error wrong_number_of_values(const CLI::App& parser, const std::string& message)
   return error;
 }
 
+// `fault` goes on behind the option's name.
+Error wrong_value(const CLI::App& parser, const CLI::Option& option, std::string_view fault) {
+  Error error = usage(parser, fmt::format("{} {}", option.get_name(), fault));
+  error.expected = fmt::format("{}: {}", spelling(option), option.get_description());
+  return error;
+}
+
+// The library takes any word behind an option as its value. "--out --quiet" would make a directory of that
+// name, and "--out= train.steps=9" likewise.
+Result<void> check_values(const CLI::App& parser, std::span<const std::string> words) {
+  for (std::size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+    if (!words[i].starts_with("--")) continue;
+    const std::size_t end = words[i].find('=');
+    const CLI::Option* const option = parser.get_option_no_throw(words[i].substr(0, end));
+    if (option == nullptr) continue;
+    if (option->get_items_expected_max() == 0) {
+      if (end == std::string::npos) continue;
+      Error error = usage(parser, fmt::format("{} takes no value", option->get_name()));
+      error.got = fmt::format("'{}'", words[i]);
+      return error;
+    }
+    if (end != std::string::npos) {
+      if (end + 1 == words[i].size()) return wrong_value(parser, *option, "needs a value");
+      continue;
+    }
+    if (++i < words.size() && words[i].starts_with("--")) {
+      Error error = wrong_value(parser, *option, "needs a value");
+      error.got = fmt::format("'{}'", words[i]);
+      error.fix =
+          fmt::format("write a value behind it, or {}={} if that is the value", option->get_name(), words[i]);
+      return error;
+    }
+  }
+  return {};
+}
+
 Error unknown_flag(const CLI::App& parser, const std::string& flag) {
   const std::vector<std::string> names = flag_names(parser);
   const std::vector<std::string_view> views(names.begin(), names.end());
@@ -94,6 +131,11 @@ Option& Option::one_value_each() {
   return *this;
 }
 
+Option& Option::may_be_empty() {
+  empty_too_ = true;
+  return *this;
+}
+
 Parser::Parser(const Grammar& grammar)
     : grammar_(
           std::make_unique<CLI::App>(std::string(grammar.help), fmt::format("gossamer {}", grammar.name))) {
@@ -105,14 +147,16 @@ Parser::Parser(const Grammar& grammar)
 Parser::Parser(Parser&&) noexcept = default;
 Parser::~Parser() = default;
 
+Option Parser::bind(Bound bound) {
+  bound_.push_back(bound);
+  return Option(*bound.option, bound_.back().empty_too);
+}
 Option Parser::add_option(const std::string& name, std::string& value, const std::string& help) {
-  values_.push_back(&value);
-  return Option(*grammar_->add_option(name, value, help));
+  return bind({.option = grammar_->add_option(name, value, help), .value = &value, .values = nullptr});
 }
 Option Parser::add_option(const std::string& name, std::vector<std::string>& values,
                           const std::string& help) {
-  lists_.push_back(&values);
-  return Option(*grammar_->add_option(name, values, help));
+  return bind({.option = grammar_->add_option(name, values, help), .value = nullptr, .values = &values});
 }
 void Parser::add_flag(const std::string& name, bool& value, const std::string& help) {
   grammar_->add_flag(name, value, help);
@@ -120,6 +164,7 @@ void Parser::add_flag(const std::string& name, bool& value, const std::string& h
 
 Result<Parsed> Parser::parse(std::span<const std::string> arguments) {
   CLI::App& parser = *grammar_;
+  if (auto checked = check_values(parser, arguments); !checked.ok()) return checked.error();
   std::vector<std::string> reversed;
   for (const std::string& word : std::views::reverse(arguments)) reversed.push_back(guarded(word));
   try {
@@ -140,10 +185,17 @@ Result<Parsed> Parser::parse(std::span<const std::string> arguments) {
     wrong.expected = error.what();
     return wrong;
   }
-  for (std::string* const value : values_) take_guard(*value);
-  for (std::vector<std::string>* const list : lists_) std::ranges::for_each(*list, take_guard);
+  for (const Bound& one : bound_) {
+    const std::span<std::string> values =
+        one.value != nullptr ? std::span(one.value, 1) : std::span(*one.values);
+    std::ranges::for_each(values, take_guard);
+    if (one.option->count() > 0 && !one.empty_too && std::ranges::any_of(values, &std::string::empty))
+      return wrong_value(parser, *one.option, "has an empty value");
+  }
+  bool flags_end = false;  // behind "--" a word that begins with a dash is no flag
   for (std::string extra : parser.remaining()) {
-    if (extra.starts_with("-") && extra != "-") return unknown_flag(parser, extra);
+    if (extra == "--" && !std::exchange(flags_end, true)) continue;
+    if (!flags_end && extra.starts_with("-") && extra != "-") return unknown_flag(parser, extra);
     take_guard(extra);
     Error wrong = usage(parser, "there is one argument too many");
     wrong.got = fmt::format("'{}'", extra);

@@ -7,6 +7,8 @@
 // Thread rule: one thread.
 #pragma once
 
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -37,16 +39,20 @@ enum class Parsed {
 // Sets more of an option. It lives as long as its parser.
 class Option {
  public:
-  explicit Option(CLI::Option& option) : option_(option) {}
+  Option(CLI::Option& option, bool& empty_too) : option_(option), empty_too_(empty_too) {}
 
   Option& required();
   // The word behind the option's name in --help; empty: none.
   Option& type_name(const std::string& name);
   // A list is written "--keep a --keep b" and not "--keep a b".
   Option& one_value_each();
+  // "" is a value like others. An empty value of another option is refused: it comes of a shell's variable
+  // that is not set, and would count as no option at all.
+  Option& may_be_empty();
 
  private:
   CLI::Option& option_;
+  bool& empty_too_;
 };
 
 // The arguments of one command. What is bound to it outlives parse().
@@ -69,9 +75,16 @@ class Parser {
   [[nodiscard]] std::string help() const;
 
  private:
+  struct Bound {
+    CLI::Option* option;
+    std::string* value;                // either this
+    std::vector<std::string>* values;  // or these
+    bool empty_too = false;
+  };
+  Option bind(Bound bound);
+
   std::unique_ptr<CLI::App> grammar_;
-  std::vector<std::string*> values_;  // bound ones
-  std::vector<std::vector<std::string>*> lists_;
+  std::deque<Bound> bound_;  // each stays where it is
 };
 
 // The range of an integer option: [min, max]. CLI11's own message names neither range nor remedy.

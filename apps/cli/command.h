@@ -28,7 +28,8 @@ struct Context {
   Output& output;
 };
 
-// An exit status: 0, or 130/143 after a clean stop. Failures are Errors, and their kind is the status.
+// An exit status: 0, or 129, 130 or 143 after a clean stop. Failures are Errors, and their kind is the
+// status.
 using ExitStatus = int;
 
 struct Command {

@@ -37,6 +37,13 @@ Result<ExitStatus> run_doctor(Context& context, const Command& self, std::span<c
   auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
   if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;
+  if (target.target.empty() && (parser.given("--dir") || parser.given("--token"))) {
+    return Error{
+        .kind = ErrorKind::kUsage,
+        .what = "--dir and --token are for the way to a coordinator",
+        .expected = "COORDINATOR, its HOST:PORT or the directory of its run",
+        .fix = "gossamer doctor HOST:PORT --token TOKEN; without all of them it looks at this machine"};
+  }
 
   auto machine = Machine::create(context, flags);
   if (!machine.ok()) return machine.error();

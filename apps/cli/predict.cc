@@ -183,7 +183,9 @@ Result<ExitStatus> run_predict(Context& context, const Command& self,
   PredictFlags flags;
   Parser parser({self.name, self.help, self.example});
   add_answering(parser, flags.answer);
-  parser.add_option("TEXT", flags.queries, "queries; none, or -: the lines of standard input").type_name("");
+  parser.add_option("TEXT", flags.queries, "queries; none, or -: the lines of standard input")
+      .type_name("")
+      .may_be_empty();
   parser.add_option("--top", flags.answer.top, "labels to answer with; default 5").type_name("K");
   parser.add_option("--tokens", flags.tokens, "lm: tokens to add to a prompt at most; default 200")
       .type_name("N");

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "apps/cli/arguments.h"
@@ -65,11 +67,14 @@ Result<commands::Scenario> read_scenario(Context& context, const SimulateFlags& 
   } else {
     scenario.preset = flags.scenario;
   }
+  std::vector<settings::KeySetting> said;
   for (const std::string& word : flags.words) {
     auto setting = commands::parse_setting(word);
     if (!setting.ok()) return setting.error();
-    scenario.settings.push_back(std::move(*setting));
+    said.push_back(std::move(*setting));
   }
+  if (auto done = settings::check_once(said); !done.ok()) return done.error();
+  std::ranges::move(said, std::back_inserter(scenario.settings));
   return scenario;
 }
 

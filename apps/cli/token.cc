@@ -70,7 +70,7 @@ Result<ExitStatus> create(Context& context, const Command& self, std::span<const
   parser.add_option("--valid", flags.valid, "how long it may be used to join; default 24h").type_name("TIME");
   parser.add_option("--uses", flags.uses, "nodes that it may let in; default: as many as --first of the run")
       .type_name("N");
-  parser.add_option("--note", flags.note, "for whom, shown by 'token list'").type_name("TEXT");
+  parser.add_option("--note", flags.note, "for whom, shown by 'token list'").type_name("TEXT").may_be_empty();
   auto parsed = parser.parse(arguments);
   if (!parsed.ok()) return parsed.error();
   if (*parsed == Parsed::kHelp) return context.output.write(parser.help()), 0;

@@ -199,7 +199,11 @@ Result<ExitStatus> train(Context& context, const TrainFlags& flags, const comman
   auto result = commands::run_training(host, chosen.engine, request);
   if (!result.ok()) return result.error();
   // 'gossamer stop' ends a run of several nodes, too.
-  if ((*result).stopped) return signals.stop_requested() ? 128 + signals.signal_number() : 0;
+  if ((*result).stopped) {
+    if (signals.stop_requested()) return 128 + signals.signal_number();
+    if (flags.common.json) context.output.line(R"({"stopped":true})");
+    return 0;
+  }
   if (flags.common.json) {
     context.output.line((*result).summary);
   } else {
@@ -223,6 +227,13 @@ Result<ExitStatus> run_train(Context& context, const Command& self, std::span<co
   if (flags.out.empty() && flags.resume) return missing("--out", "the directory of the run", "add --out DIR");
   const auto chosen = chosen_config(context, flags);
   if (!chosen.ok()) return chosen.error();
+  if (flags.keys && flags.common.json) {
+    return Error{.kind = ErrorKind::kUsage,
+                 .where = "--json",
+                 .what = "the list of keys is for people",
+                 .expected = "--keys without --json",
+                 .fix = "leave --json out"};
+  }
   if (flags.keys) {
     context.output.write(keys_text(chosen->values));
     return 0;

@@ -21,6 +21,8 @@ std::string replaced(std::string_view text, char from, std::string_view to) {
 }  // namespace
 
 std::string shell_word(std::string_view text) {
+  // A command would take it for a flag.
+  if (text.starts_with('-')) return shell_word("./" + std::string(text));
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-=:@,+%";
   if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos) return std::string(text);

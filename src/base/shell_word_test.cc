@@ -11,6 +11,7 @@ TEST(ShellWord, Quotes) {
   EXPECT_EQ(shell_word("runs/a-1.txt"), "runs/a-1.txt");
   EXPECT_EQ(shell_word(""), "''");
   EXPECT_EQ(shell_word("a b"), "'a b'");
+  EXPECT_EQ(shell_word("-dash"), "./-dash") << "a command would take it for a flag";
   EXPECT_EQ(shell_word("it's $(x) `y` \\"), "'it'\\''s $(x) `y` \\'");
   EXPECT_EQ(shell_word("gr\xc3\xbc\xc3\x9f"), "'gr\xc3\xbc\xc3\x9f'");
 }

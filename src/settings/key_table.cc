@@ -41,7 +41,7 @@ std::string accepted_values(const Key& key) {
   switch (key.type) {
     case KeyType::kChoice: return accepted_choices(key);
     case KeyType::kSwitch: return lead + "true or false";
-    case KeyType::kText: return lead + "a text";
+    case KeyType::kText: return lead + "a text in UTF-8";
     case KeyType::kNumber: return fmt::format("{}a number {}..{}", lead, rules.min, rules.max);
     case KeyType::kList:
       return fmt::format("none, or up to {} integers {}..{}, multiples of {}, such as 256,128", kLongestList,
@@ -63,6 +63,19 @@ Result<KeySetting> parse_setting(std::string_view word, std::string_view example
                .got = fmt::format("'{}'", word),
                .expected = fmt::format("key=value, for example {}", example),
                .fix = "write the key, '=' and the value without spaces"};
+}
+
+Result<void> check_once(std::span<const KeySetting> settings) {
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    const auto again = std::ranges::find(settings.subspan(i + 1), settings[i].name, &KeySetting::name);
+    if (again == settings.subspan(i + 1).end()) continue;
+    Error error = usage(*again, fmt::format("{} has two values", again->name));
+    error.got = fmt::format("{} = {} and {} = {}", again->name, settings[i].text, again->name, again->text);
+    error.expected = "one of them";
+    error.fix = "leave the other out";
+    return error;
+  }
+  return {};
 }
 
 const Key* Keys::find(std::string_view name) const {

@@ -141,6 +141,11 @@ std::string in_quotes(std::string_view text) {
 
 }  // namespace
 
+bool is_toml_text(std::string_view text) {
+  const bool ascii = std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  return ascii || toml::parse("text = " + in_quotes(text)).succeeded();
+}
+
 Result<TomlTable> parse_toml(std::string_view text, std::string_view file) {
   const toml::parse_result parsed = toml::parse(text, file);
   if (parsed) return *copy(parsed.table(), file).as<TomlTable>();

@@ -60,6 +60,14 @@ TEST(Toml, RoundTrips) {
   EXPECT_EQ(*back, config);
 }
 
+// Claim: TOML holds texts in UTF-8, whatever their characters, and no other bytes.
+TEST(Toml, HoldsTextsInUtf8) {
+  for (const std::string text : {"", "plain \"text\" \\ \n\x01", "gr\xc3\xbc\xc3\x9f", "\xf0\x9f\x90\xb1"})
+    EXPECT_TRUE(is_toml_text(text)) << text;
+  for (const std::string text : {"u\xff", "\xc3", "\xed\xa0\x80", "\xc0\xaf", "\x80"})
+    EXPECT_FALSE(is_toml_text(text)) << text;
+}
+
 // A file has a line for each key with its help and what it takes, in sections.
 TEST(Toml, WritesSectionsAndHelp) {
   EXPECT_THAT(to_toml(file_keys().defaults()),

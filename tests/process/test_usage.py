@@ -3,6 +3,7 @@
 
 import json
 import os
+import subprocess
 import tempfile
 import unittest
 
@@ -111,6 +112,44 @@ class WrongWords(unittest.TestCase):
         self.refused(["version", "now"], "'now'")
         self.refused(["bench", "sparse-step", "--threads", "0"], "1..1024")
         self.refused(["predict", "x", "--top", "many", "q"], "'many'")
+
+    # A value that a shell has lost is no value: neither the next word, nor nothing, stands for it.
+    def test_lost_values(self):
+        with tempfile.TemporaryDirectory() as directory:
+            train = ["train", "xmc", "data.train=x"]
+            self.refused([*train, "--out=", "train.steps=9"], "--out needs a value")
+            self.refused([*train, "--out", "--quiet"], "--out needs a value", "'--quiet'", "--out=--quiet")
+            self.refused(["data", "import", "jsonl", "x", "--out", "--json"], "--out needs a value")
+            self.refused([*train, "--out", directory, "--nodes", ""], "--nodes has an empty value")
+            self.refused([*train, "--out", ""], "--out has an empty value")
+            self.refused(["predict", "", "word"], "DIR has an empty value")
+            self.refused(["predict", directory, "word", "--threshold", ""], "--threshold has an empty value")
+            self.refused(["doctor", ""], "COORDINATOR has an empty value")
+            self.refused(["doctor", "--token", "x"], "COORDINATOR")
+            self.refused(["simulate", "cluster-chaos", "--seed", ""], "--seed has an empty value")
+            self.refused([*train, "", "--out", directory], "empty value")
+            self.refused(["train", "--resume=5", "--out", directory], "--resume takes no value")
+            self.assertEqual(os.listdir(directory), [])
+
+    # A key has one value on a command line, and a text that TOML can hold: a run reads its keys again.
+    def test_texts_of_keys(self):
+        with tempfile.TemporaryDirectory() as directory:
+            out = os.path.join(directory, "run")
+            self.refused(["train", "xmc", "data.train=x", "seed=1", "seed=2", "--out", out], "seed has two values")
+            self.refused(["train", "xmc", "data.train=x", "data.skip_bad=1", "--skip-bad", "2", "--out", out], "two values")
+            self.refused(["simulate", "cluster-chaos", "members=3", "members=4"], "members has two values")
+            latin = [program.GOSSAMER, "train", "xmc", b"data.train=u\xff.jsonl", "--out", out]
+            done = subprocess.run(latin, capture_output=True, timeout=program.TIMEOUT, check=False)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(b"UTF-8", done.stderr)
+            self.assertFalse(os.path.exists(out))
+
+    # Behind "--" a word that begins with a dash is no flag.
+    def test_dashes(self):
+        with tempfile.TemporaryDirectory() as directory:
+            done = program.run("predict", directory, "--", "-purr")
+            self.assertIn("no model", done.err)
+            self.refused(["predict", directory, "-purr"], "no flag")
 
     # A TOML file's mistakes are named with file, line and column.
     def test_toml(self):

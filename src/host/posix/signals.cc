@@ -41,11 +41,14 @@ PosixSignals::PosixSignals() {
   sigemptyset(&action.sa_mask);
   CHECK(sigaction(SIGINT, &action, &old_interrupt_) == 0);
   CHECK(sigaction(SIGTERM, &action, &old_terminate_) == 0);
+  CHECK(sigaction(SIGHUP, nullptr, &old_hang_up_) == 0);
+  if (old_hang_up_.sa_handler != SIG_IGN) CHECK(sigaction(SIGHUP, &action, nullptr) == 0);
 }
 
 PosixSignals::~PosixSignals() {
   CHECK(sigaction(SIGINT, &old_interrupt_, nullptr) == 0);
   CHECK(sigaction(SIGTERM, &old_terminate_, nullptr) == 0);
+  CHECK(sigaction(SIGHUP, &old_hang_up_, nullptr) == 0);
   installed = false;
 }
 

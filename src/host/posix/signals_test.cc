@@ -46,6 +46,25 @@ TEST(PosixSignals, ScopeEndsCleanly) {
   }
 }
 
+// Claim: a closed terminal asks for an end, as SIGTERM does. Under nohup it does not.
+TEST(PosixSignals, ClosedTerminal) {
+  const auto before = signal(SIGHUP, SIG_DFL);
+  {
+    const PosixSignals signals;
+    ASSERT_EQ(raise(SIGHUP), 0);
+    EXPECT_EQ(signals.signal_number(), SIGHUP);
+  }
+  EXPECT_EQ(action_of(SIGHUP).sa_handler, SIG_DFL);
+  signal(SIGHUP, SIG_IGN);
+  {
+    const PosixSignals signals;
+    ASSERT_EQ(raise(SIGHUP), 0);
+    EXPECT_FALSE(signals.stop_requested());
+  }
+  EXPECT_EQ(action_of(SIGHUP).sa_handler, SIG_IGN);
+  signal(SIGHUP, before);
+}
+
 // Two SIGINTs are survived, the third kills; SIGTERM never does.
 TEST(PosixSignalsDeathTest, ThirdInterruptKills) {
   const auto survive = [](int interrupts) {
