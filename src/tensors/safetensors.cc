@@ -73,25 +73,51 @@ class HashedFile {
   std::uint64_t total_ = 0;
 };
 
+// Appends a tensor's elements from this one on.
+Result<void> append_elements(HashedFile& file, const TensorSource& tensor, std::uint64_t first,
+                             std::span<const std::byte> bytes) {
+  const auto at = first_not_finite(tensor.dtype, bytes);
+  if (!at) return file.append(bytes);
+  return Error{.kind = ErrorKind::kBadData,
+               .where = fmt::format("tensor {}", tensor.name),
+               .what = "cannot save a number that is not finite",
+               .got = fmt::format("the one at {}", first + *at),
+               .expected = "finite numbers",
+               .fix = "train again without the huge values in the data"};
+}
+
 Result<void> append_tensor(HashedFile& file, const TensorSource& tensor) {
   if (tensor.bytes() == 0) return {};
+  const std::uint64_t width = tensor.bytes() / tensor.shape[0] / size_of(tensor.dtype);
   if (tensor.read_row) {
     std::vector<std::byte> row_bytes(tensor.bytes() / tensor.shape[0]);
     for (std::uint64_t row = 0; row < tensor.shape[0]; ++row) {
       tensor.read_row(row, row_bytes);
-      if (auto done = file.append(row_bytes); !done.ok()) return done;
+      if (auto done = append_elements(file, tensor, row * width, row_bytes); !done.ok()) return done;
     }
     return {};
   }
-  if (tensor.row_stride_bytes == 0) return file.append({tensor.data, tensor.bytes()});
+  if (tensor.row_stride_bytes == 0) return append_elements(file, tensor, 0, {tensor.data, tensor.bytes()});
   CHECK(tensor.shape.size() == 2, tensor.name, tensor.shape.size());
-  const std::uint64_t row_bytes = tensor.shape[1] * size_of(tensor.dtype);
+  const std::uint64_t row_bytes = width * size_of(tensor.dtype);
   CHECK(row_bytes <= tensor.row_stride_bytes, tensor.name, row_bytes, tensor.row_stride_bytes);
   for (std::uint64_t row = 0; row < tensor.shape[0]; ++row) {
-    if (auto done = file.append({tensor.data + row * tensor.row_stride_bytes, row_bytes}); !done.ok())
-      return done;
+    const std::span bytes(tensor.data + row * tensor.row_stride_bytes, row_bytes);
+    if (auto done = append_elements(file, tensor, row * width, bytes); !done.ok()) return done;
   }
   return {};
+}
+
+// The position of the first whole number in which all bits of `ones` are set: those of the exponent of an
+// infinity or a NaN.
+template <class T>
+std::optional<std::uint64_t> first_of_ones(std::span<const std::byte> bytes, T ones) {
+  for (std::size_t i = 0; i < bytes.size() / sizeof(T); ++i) {
+    T bits = 0;
+    std::memcpy(&bits, bytes.data() + i * sizeof(T), sizeof(T));
+    if ((bits & ones) == ones) return i;
+  }
+  return std::nullopt;
 }
 
 Error malformed(const std::string& path, std::string got, std::string expected) {
@@ -172,6 +198,15 @@ Result<void> check_cover(const std::string& path, const TensorMap& tensors, std:
 
 std::string_view name(DType dtype) { return kTypes[static_cast<std::size_t>(dtype)].name; }
 std::uint64_t size_of(DType dtype) { return kTypes[static_cast<std::size_t>(dtype)].size; }
+
+std::optional<std::uint64_t> first_not_finite(DType dtype, std::span<const std::byte> bytes) {
+  switch (dtype) {
+    case DType::kF32: return first_of_ones<std::uint32_t>(bytes, 0x7F800000U);
+    case DType::kBf16: return first_of_ones<std::uint16_t>(bytes, std::uint16_t{0x7F80});
+    case DType::kF64: return first_of_ones<std::uint64_t>(bytes, std::uint64_t{0x7FF} << 52);
+    default: return std::nullopt;
+  }
+}
 
 std::uint64_t TensorSource::bytes() const {
   std::uint64_t total = size_of(dtype);

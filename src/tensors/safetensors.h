@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,10 @@ enum class DType { kU8, kBf16, kF16, kU32, kF32, kU64, kI64, kF64 };  // narrow 
 
 [[nodiscard]] std::string_view name(DType dtype);  // "U8", "BF16", "F16", ...
 [[nodiscard]] std::uint64_t size_of(DType dtype);  // bytes of an element
+
+// The position of the first number that is not finite, where the type is F32, F64 or BF16. `bytes` may be
+// unaligned.
+[[nodiscard]] std::optional<std::uint64_t> first_not_finite(DType dtype, std::span<const std::byte> bytes);
 
 // A tensor to write. It is dense in memory, or has rows of shape[1] elements that start row_stride_bytes
 // apart. Or it is nowhere in one piece, and its rows are asked for in order.
@@ -59,7 +64,7 @@ struct FileDigest {
 using TensorMetadata = std::map<std::string, std::string>;
 
 // Appends a whole file to `file`, wider types first, else in the given order. Neither syncs nor closes. Names
-// must differ.
+// must differ. A number that is not finite is kBadData, with the tensor: readers of models refuse it.
 [[nodiscard]] Result<FileDigest> write_safetensors(host::WritableFile& file,
                                                    std::span<const TensorSource> tensors,
                                                    const TensorMetadata& metadata = {});

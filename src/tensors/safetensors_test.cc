@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -119,6 +120,42 @@ TEST(Safetensors, LargeTensors) {
     const auto row = std::as_bytes(std::span(values).subspan(r * 10'000, 9'000));
     ASSERT_TRUE(std::ranges::equal(map->at("rows").bytes.subspan(r * 36'000, 36'000), row));
   }
+}
+
+// Claim: a number that is not finite is found in each type that can have one, and is not written. Its tensor
+// and place are named, also where the tensor is written in rows.
+TEST(Safetensors, RefusesNumbersThatAreNotFinite) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> floats = {0, -1, std::numeric_limits<float>::max(), -nan, 5};
+  const std::vector<double> doubles = {1, 2, 3, -std::numeric_limits<double>::infinity()};
+  const std::vector<std::uint16_t> halves = {0x7F7F, 0xFF7F, 0x0001, 0x7F80};
+  TensorSource read = vector_tensor<float>("bad", DType::kF32, floats);
+  read.read_row = [&floats](std::uint64_t row, std::span<std::byte> out) {
+    std::memcpy(out.data(), &floats[row], sizeof(float));
+  };
+  const std::vector<TensorSource> bad = {vector_tensor<float>("bad", DType::kF32, floats),
+                                         vector_tensor<double>("bad", DType::kF64, doubles),
+                                         vector_tensor<std::uint16_t>("bad", DType::kBf16, halves),
+                                         {.name = "bad",
+                                          .dtype = DType::kF32,
+                                          .shape = {2, 2},
+                                          .data = reinterpret_cast<const std::byte*>(floats.data()),
+                                          .row_stride_bytes = 8},
+                                         read};
+  for (const TensorSource& tensor : bad) {
+    host::SimDisk disk;
+    auto file = disk.open_writable("f", host::WriteMode::kTruncate);
+    ASSERT_TRUE(file.ok());
+    const auto written = write_safetensors(**file, std::span(&tensor, 1));
+    ASSERT_FALSE(written.ok());
+    EXPECT_EQ(written.error().kind, ErrorKind::kBadData);
+    EXPECT_EQ(written.error().where, "tensor bad");
+    EXPECT_EQ(written.error().got, "the one at 3");
+  }
+  EXPECT_FALSE(first_not_finite(DType::kF32, std::as_bytes(std::span(floats).first(3))));
+  EXPECT_FALSE(first_not_finite(DType::kF64, std::as_bytes(std::span(doubles).first(3))));
+  EXPECT_FALSE(first_not_finite(DType::kBf16, std::as_bytes(std::span(halves).first(3))));
+  EXPECT_FALSE(first_not_finite(DType::kU32, std::as_bytes(std::span(floats))));
 }
 
 // Every broken rule of the format is refused as bad data.

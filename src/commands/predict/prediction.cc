@@ -200,6 +200,19 @@ std::string PredictSession::render(std::span<const sparse_engine::Scored> ranked
   return json + "}";
 }
 
+Result<std::string> PredictSession::line_of(const Query& asked, std::size_t query) const {
+  const auto ranked = out_.row(query);
+  const auto wrong = std::ranges::find_if_not(
+      ranked, [](float x) { return std::isfinite(x); }, &sparse_engine::Scored::score);
+  if (wrong == ranked.end()) return render(ranked, query);
+  return Error{.kind = ErrorKind::kBadData,
+               .where = asked.place,
+               .what = "the model has no finite score for the query",
+               .got = fmt::format("a score of {} for label {}", wrong->score, wrong->id),
+               .expected = "values whose weighted sums a float can hold",
+               .fix = "mend the query"};
+}
+
 Result<void> PredictSession::read(const Query& query) {
   if (auto read = parser_.add(query.text, query.place, block_); !read.ok()) return read;
   unknown_.push_back(parser_.unknown_of_last());
@@ -220,7 +233,11 @@ Result<void> PredictSession::answer(std::span<const Query> queries,
       if (!done.ok()) break;
     }
     auto answered = block_.size() > 0 ? predictor_->predict(block_.rows(), top_, out_) : Result<void>();
-    for (std::size_t q = 0; answered.ok() && q < block_.size(); ++q) sink(render(out_.row(q), q));
+    for (std::size_t q = 0; answered.ok() && q < block_.size(); ++q) {
+      const auto line = line_of(queries[first + q], q);
+      if (line.ok()) sink(*line);
+      if (!line.ok()) answered = line.error();
+    }
     block_.clear();
     if (!answered.ok()) return answered;
     if (!done.ok()) return done;
@@ -245,7 +262,7 @@ void PredictSession::answer_each(
     }
     const auto answered = block_.size() > 0 ? predictor_->predict(block_.rows(), top, out_) : Result<void>();
     for (std::size_t q = 0; q < readable.size(); ++q)
-      sink(readable[q], answered.ok() ? Result<std::string>(render(out_.row(q), q)) : answered.error());
+      sink(readable[q], answered.ok() ? line_of(queries[readable[q]], q) : answered.error());
     block_.clear();
   }
 }

@@ -116,6 +116,8 @@ class PredictSession final : public QuerySession {
  private:
   PredictSession(sparse_engine::Model model, std::size_t top, std::optional<double> threshold)
       : model_(std::move(model)), parser_(model_), top_(top), threshold_(threshold) {}
+  // The line of a query of the block. kBadData where a score is not finite: the query overflows.
+  [[nodiscard]] Result<std::string> line_of(const Query& asked, std::size_t query) const;
   [[nodiscard]] std::string render(std::span<const sparse_engine::Scored> ranked, std::size_t query) const;
   // How likely the i-th label of a query of the block is right. Requires that the model says so.
   [[nodiscard]] float probability(std::size_t query, std::size_t i) const {

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "commands/records/data_import.h"
 #include "engines/sparse/model/model_file.h"
@@ -92,6 +93,26 @@ TEST(Evaluate, TellsUnknownNames) {
   ASSERT_TRUE(metrics.ok()) << metrics.error().message();
   EXPECT_THAT(machine.console.text, HasSubstr("2 of 3 feature names"));
   EXPECT_THAT(machine.console.text, HasSubstr("'nonsense'"));
+}
+
+// Claim: so it is with numbers that the model does not know, in each form of a test set.
+TEST(Evaluate, TellsUnknownNumbers) {
+  sparse_engine::Model model = named_model();
+  model.feature_names = {};
+  model.label_names = {};
+  for (const std::string name : {"t.txt", "t.jsonl", "t.jsonl.imported"}) {
+    SimMachine machine;
+    const run::NodeHost host = machine.host();
+    write(machine.disk, "t.txt", "1 5:1 30:2 31:1\n2 29:1\n3 40:1\n");
+    write(machine.disk, "t.jsonl",
+          "{\"features\": [[5, 1], [30, 2], [31, 1]], \"labels\": [1]}\n"
+          "{\"features\": [[29, 1]], \"labels\": [2]}\n{\"features\": [[40, 1]], \"labels\": [3]}\n");
+    if (name.ends_with("imported")) import_test(host, "t.jsonl");
+    const auto metrics = measure(host, model, name);
+    ASSERT_TRUE(metrics.ok()) << metrics.error().message();
+    EXPECT_THAT(machine.console.text, HasSubstr("3 of 5 features of the test records")) << name;
+    EXPECT_THAT(machine.console.text, HasSubstr("such as '30'")) << name;
+  }
 }
 
 // A test set of another kind than the training records is refused with its path, imported or not.

@@ -30,11 +30,11 @@ data::NameTable label_table(const sparse_engine::Model& model) {
   return table;
 }
 
-// Says which names the model does not know. Requires that there are some.
-std::string describe_unknown(const UnknownNames& names) {
-  return fmt::format(
-      "{} of {} feature names of the test records are not in the model and left out, such as '{}'",
-      run::human_count(names.unknown), run::human_count(names.of), names.first);
+// Says which features the model does not know. Requires that there are some.
+std::string describe_unknown(const UnknownFeatures& features, FeatureKind kind) {
+  return fmt::format("{} of {} {} of the test records are not in the model and left out, such as '{}'",
+                     run::human_count(features.unknown), run::human_count(features.of),
+                     kind == FeatureKind::kNumbers ? "features" : "feature names", features.first);
 }
 
 std::string describe_unseen(const UnseenLabels& labels) {
@@ -136,7 +136,7 @@ Result<void> read_cached_test(const run::NodeHost& host, const std::string& path
   for (std::uint64_t i = 0; i < (*dataset)->size(); ++i) {
     const data::Record record = (*dataset)->record(RecordIndex(i));
     if (renumbered.empty()) {
-      blocks.queries().add(record.features, features);
+      blocks.parser().add_numbers(record.features, blocks.queries());
     } else {
       pairs.clear();
       for (std::size_t k = 0; k < record.features.index.size(); ++k) {
@@ -221,11 +221,10 @@ Result<void> TestBlocks::run() {
 
 Result<data::ReadReport> test_xmlc(data::ByteSource& source, const data::ReadOptions& options,
                                    TestBlocks& blocks) {
-  const auto features = static_cast<std::uint32_t>(blocks.model().network.shape.features);
   return data::read_xmlc(source, options, [&](const data::Record& record) -> Result<void> {
     if (!record.labels.empty() && naming(blocks.model()) == Naming::kNames)
       return other_labels(Naming::kNumbers);
-    blocks.queries().add(record.features, features);
+    blocks.parser().add_numbers(record.features, blocks.queries());
     return blocks.truth(record.labels);
   });
 }
@@ -316,8 +315,8 @@ Result<void> read_test_set(const run::NodeHost& host, const TestSet& test, TestB
       imported ? read_cached_test(host, test.source.path, blocks) : read_test_file(host, test, blocks);
   if (!read.ok()) return read;
   if (auto done = blocks.run(); !done.ok()) return done;
-  const UnknownNames& unknown = blocks.parser().unknown_names();
-  if (unknown.unknown > 0) host.warn(describe_unknown(unknown));
+  const UnknownFeatures& unknown = blocks.parser().unknown_features();
+  if (unknown.unknown > 0) host.warn(describe_unknown(unknown, feature_kind(blocks.model())));
   if (blocks.unseen().unseen > 0) host.warn(describe_unseen(blocks.unseen()));
   if (blocks.nothing_known() > 0) host.warn(describe_unknown_records(blocks.nothing_known()));
   return {};

@@ -165,10 +165,7 @@ Result<void> QueryParser::add_record(const data::JsonlRecord& record, QueryBlock
     case FeatureKind::kSessions:
     case FeatureKind::kWords:
     case FeatureKind::kNames: add_names(record, block); break;
-    case FeatureKind::kNumbers:
-      unknown_of_last_ +=
-          block.add({record.index, record.value}, static_cast<std::uint32_t>(model_.network.shape.features));
-      break;
+    case FeatureKind::kNumbers: add_numbers({record.index, record.value}, block); break;
   }
   return {};
 }
@@ -207,6 +204,14 @@ void QueryParser::add_names(const data::JsonlRecord& record, QueryBlock& block) 
     if (number.has_value()) pairs.emplace_back(*number, record.value[i]);
   }
   add_features(pairs, block);
+}
+
+void QueryParser::add_numbers(const data::SparseRow& row, QueryBlock& block) {
+  const std::uint64_t unknown = block.add(row, static_cast<std::uint32_t>(model_.network.shape.features));
+  if (unknown_.unknown == 0 && unknown > 0)
+    unknown_.first = fmt::format("{}", row.index[row.index.size() - unknown]);
+  unknown_.unknown += unknown;
+  unknown_.of += row.index.size();
 }
 
 void QueryParser::add_features(std::vector<std::pair<std::uint32_t, float>>& pairs, QueryBlock& block) {

@@ -53,10 +53,10 @@ class QueryBlock {
 // Whether a row says nothing to a model. A feature of value 0 weighs as much as one that is left out.
 [[nodiscard]] bool says_nothing(const data::SparseRow& row);
 
-// Features by name that the model does not have.
-struct UnknownNames {
+// Features that the model does not have, by name, or by number where it has no names.
+struct UnknownFeatures {
   std::uint64_t unknown = 0;
-  std::uint64_t of = 0;  // names in all
+  std::uint64_t of = 0;  // features in all
   std::string first;     // of the unknown ones
 };
 
@@ -79,6 +79,8 @@ class QueryParser {
   // Adds the query of a JSON line that has been read. kUsage without `where` when the model was trained on
   // another kind.
   [[nodiscard]] Result<void> add_record(const data::JsonlRecord& record, QueryBlock& block);
+  // Adds the query of features by their numbers; counts those that the model does not know.
+  void add_numbers(const data::SparseRow& row, QueryBlock& block);
   // Adds the query of distinct feature numbers and their values; sorts them.
   void add_features(std::vector<std::pair<std::uint32_t, float>>& pairs, QueryBlock& block);
   [[nodiscard]] bool reads_text() const { return featurizer_.has_value(); }
@@ -89,8 +91,8 @@ class QueryParser {
   // The keys of the query that was added last which nothing looks at, at most ReadReport::kMaxKeys and
   // "context".
   [[nodiscard]] const std::vector<std::string>& ignored_of_last() const { return ignored_of_last_; }
-  // The unknown names of all queries so far.
-  [[nodiscard]] const UnknownNames& unknown_names() const { return unknown_; }
+  // The unknown names and numbers of all queries of records so far.
+  [[nodiscard]] const UnknownFeatures& unknown_features() const { return unknown_; }
 
  private:
   void add_names(const data::JsonlRecord& record, QueryBlock& block);
@@ -104,7 +106,7 @@ class QueryParser {
   std::vector<std::uint32_t> numbers_;
   text::FeaturizerScratch scratch_;
   std::unordered_map<std::string_view, std::uint32_t> names_;  // views into the model
-  UnknownNames unknown_;
+  UnknownFeatures unknown_;
   std::uint64_t unknown_of_last_ = 0;
   std::vector<std::string> ignored_of_last_;
 };

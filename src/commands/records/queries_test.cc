@@ -172,7 +172,7 @@ TEST(Queries, Sessions) {
   QueryParser parser(model);
   QueryBlock block;
   ASSERT_TRUE(parser.add("i1 unheard", "here", block).ok());
-  EXPECT_EQ(parser.unknown_names().unknown, 1U);
+  EXPECT_EQ(parser.unknown_features().unknown, 1U);
 }
 
 // The error for a token that is no pair has its column. An index that stands twice is refused.
@@ -196,9 +196,9 @@ TEST(Queries, Names) {
   EXPECT_EQ(entries(block, 0), (Entries{{0, 1}, {7, 2}}));
   EXPECT_EQ(entries(block, 1), (Entries{{2, 4}}));
   EXPECT_EQ(entries(block, 2), Entries{});
-  EXPECT_EQ(parser.unknown_names().unknown, 2U);
-  EXPECT_EQ(parser.unknown_names().of, 5U);
-  EXPECT_EQ(parser.unknown_names().first, "no such");
+  EXPECT_EQ(parser.unknown_features().unknown, 2U);
+  EXPECT_EQ(parser.unknown_features().of, 5U);
+  EXPECT_EQ(parser.unknown_features().first, "no such");
 }
 
 // Each kind of model refuses the forms of the others, says where, and leaves the block as it was.

@@ -87,7 +87,7 @@ TEST(WordSamples, EndToEndAndResumed) {
       QueryParser parser(*model);
       QueryBlock block;
       ASSERT_TRUE(parser.add("green grass unheard green", "here", block).ok());
-      EXPECT_EQ(parser.unknown_names().unknown, 1U);
+      EXPECT_EQ(parser.unknown_features().unknown, 1U);
       ASSERT_EQ(block.rows().row(0).value.size(), 2U);
       EXPECT_FLOAT_EQ(block.rows().row(0).value[0] + block.rows().row(0).value[1], 1);
     }

@@ -8,9 +8,11 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
+#include "learn/data/unit_length.h"
 
 namespace gossamer::text {
 namespace {
@@ -51,6 +53,12 @@ float scaled(float v, CountScale scale) {
   if (v <= 1 || scale == CountScale::kLinear) return v;
   const float log = 1 + std::log(v);
   return scale == CountScale::kLog ? log : 1 + std::log(log);
+}
+
+// Stays finite: of a product beyond the floats nothing but its sign would be left.
+float weighed(float v, float idf) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  return std::clamp(v * idf, -kMost, kMost);
 }
 
 // Adds up in four parts: a single sum would wait for each addition.
@@ -97,14 +105,11 @@ void FeatureWeighting::apply(data::SparseRow row, std::span<float> out) const {
                  [this](float v) { return scaled(v, counts); });
   if (!idf.empty()) {
     for (std::size_t i = 0; i < out.size(); ++i) {
-      out[i] = row.index[i] < idf.size() ? out[i] * idf[row.index[i]] : 0.0F;
+      out[i] = row.index[i] < idf.size() ? weighed(out[i], idf[row.index[i]]) : 0.0F;
     }
   }
   if (!l2) return;
-  const double squares = sum_of_squares(out);
-  if (squares == 0) return;
-  const auto scale = static_cast<float>(1 / std::sqrt(squares));
-  for (float& v : out) v *= scale;
+  data::to_unit_length(out, sum_of_squares(out), out.data());
 }
 
 FittedWeighting fit_weighting(const data::Dataset& dataset) {

@@ -76,6 +76,17 @@ TEST(FeatureWeighting, RowsHaveLengthOne) {
   }
 }
 
+// Claim: so it is for the smallest and the largest values, and where idf leaves the floats.
+TEST(FeatureWeighting, ExtremeRowsHaveLengthOne) {
+  for (const float size : {1e-45F, 1e-40F, 1e-20F, 1e20F, 1.5e38F}) {
+    EXPECT_EQ(apply({}, {5}, {size}), (std::vector<float>{1})) << size;
+    const auto two = apply({.idf = {1, 1}}, {0, 1}, {size, -size});
+    EXPECT_FLOAT_EQ(two[0], std::sqrt(0.5F)) << size;
+    EXPECT_FLOAT_EQ(two[1], -std::sqrt(0.5F)) << size;
+  }
+  EXPECT_EQ(apply({.idf = {7, 0}}, {0, 1}, {3e38F, 3e38F}), (std::vector<float>{1, 0}));
+}
+
 // 1 + ln(1 + ln v), by hand, and below 1 as it is.
 TEST(FeatureWeighting, DoubleLog) {
   const std::vector<std::uint32_t> index = {0, 1, 2};

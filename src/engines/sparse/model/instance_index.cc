@@ -58,7 +58,8 @@ float CentroidLengths::take_inverse() {
     sum_[feature] = 0;  // a feature whose sum was 0 in between stands here twice
   }
   touched_.clear();
-  return squares > 0 ? static_cast<float>(1 / std::sqrt(squares)) : 0;
+  const auto inverse = static_cast<float>(1 / std::sqrt(squares));
+  return std::isfinite(inverse) ? inverse : 0;  // rows that cancel out have no direction
 }
 
 InstanceIndex::InstanceIndex(const Instances& instances, IndexShape shape, const kernels::Kernels& kernels,

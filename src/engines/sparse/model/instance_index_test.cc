@@ -199,6 +199,17 @@ TEST(InstanceIndex, CentroidCosines) {
   }
 }
 
+// Claim: rows that cancel each other out but for the smallest float have no centroid.
+TEST(InstanceIndex, NoCentroidOfRowsThatCancel) {
+  CentroidLengths lengths(2);
+  const std::vector<std::uint32_t> index = {0, 1};
+  lengths.add({index, std::vector<float>{1, 1e-42F}});
+  lengths.add({index, std::vector<float>{-1, 0}});
+  EXPECT_EQ(lengths.take_inverse(), 0.0F);
+  lengths.add({index, std::vector<float>{0, 0.5F}});
+  EXPECT_EQ(lengths.take_inverse(), 2.0F);
+}
+
 // Claim: a cosine that is not finite, or beyond 2^20, counts nothing in the sum of its label. Others count
 // whole units of 2^-33.
 TEST(InstanceIndex, SumsLeaveOutWhatIsNoCosine) {

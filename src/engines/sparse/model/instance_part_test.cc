@@ -5,13 +5,14 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engines/sparse/model/instance_index.h"
 #include "engines/sparse/model/model_file.h"
 #include "engines/sparse/model/model_part.h"
+#include "engines/sparse/model/test_overflown_model.h"
 #include "engines/sparse/model/test_random_model.h"
 #include "host/sim/compute.h"
 #include "host/sim/disk.h"
@@ -132,7 +133,6 @@ TEST_F(InstancePartTest, KnowsTheDenseColumns) {
 // Claim: a damaged tensor is refused with its file, its name and the place in it, whichever node holds the
 // row.
 TEST_F(InstancePartTest, RefusesWhatIsDamaged) {
-  const auto nan = std::numeric_limits<float>::quiet_NaN();
   struct Damage {
     std::string name;
     std::string place;
@@ -144,13 +144,26 @@ TEST_F(InstancePartTest, RefusesWhatIsDamaged) {
       {"instances.label_begin", "1000000 at 300", [](Instances& rows) { rows.label_begin[300] = 1'000'000; }},
       {"instances.feature", "30 at 0, in record 0", [](Instances& rows) { rows.feature[0] = 30; }},
       {"instances.label", "77 at ", [](Instances& rows) { rows.label.back() = 77; }},
-      {"instances.value", "at ", [nan](Instances& rows) { rows.value.back() = nan; }},
-      {"instances.hidden", "row 0, column 0", [](Instances& rows) { rows.hidden[0].bits = 0x7F80; }},
   };
   for (const auto& [name, place, damage] : damages) {
     model_ = testing::random_model({.features = 30, .labels = 77, .hidden = 48, .rows = 301});
     damage(*model_.instances);
     save();
+    const auto loaded = load(part([](std::size_t shard) { return shard == 0; }));
+    ASSERT_FALSE(loaded.ok()) << name;
+    EXPECT_EQ(loaded.error().kind, ErrorKind::kBadData);
+    EXPECT_NE(loaded.error().message().find(name), std::string::npos) << loaded.error().message();
+    EXPECT_NE(loaded.error().where.find(".safetensors"), std::string::npos) << loaded.error().message();
+    EXPECT_NE(loaded.error().got.find(place), std::string::npos) << loaded.error().message();
+  }
+}
+
+// Claim: so is a number that is not finite.
+TEST_F(InstancePartTest, RefusesWhatIsNotFinite) {
+  for (const auto& [name, place] :
+       {std::pair("instances.value", "the one at 3"), {"instances.hidden", "row 0, column 3"}}) {
+    save();
+    testing::overflow(disk_, "model", name, 3);
     const auto loaded = load(part([](std::size_t shard) { return shard == 0; }));
     ASSERT_FALSE(loaded.ok()) << name;
     EXPECT_EQ(loaded.error().kind, ErrorKind::kBadData);

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "engines/sparse/model/model_json.h"
@@ -13,9 +15,37 @@
 #include "tensors/safetensors.h"
 
 namespace gossamer::sparse_engine {
+namespace {
+
+// The training records that a model holds come from the user's data, which can be mended.
+Result<void> check_training_rows(const Instances& instances) {
+  const auto of_value =
+      tensors::first_not_finite(tensors::DType::kF32, std::as_bytes(std::span(instances.value)));
+  const auto of_hidden =
+      tensors::first_not_finite(tensors::DType::kBf16, std::as_bytes(instances.hidden.span()));
+  if (!of_value && !of_hidden) return {};
+  std::size_t row = instances.rows();
+  if (of_hidden) row = *of_hidden / (instances.hidden.size() / instances.rows());
+  if (of_value) {
+    const auto behind = std::ranges::upper_bound(instances.feature_begin, *of_value);
+    row = std::min(row, static_cast<std::size_t>(behind - instances.feature_begin.begin()) - 1);
+  }
+  return Error{.kind = ErrorKind::kBadData,
+               .where = fmt::format("training record {}", row + 1),
+               .what = "the network's numbers for a training record are not finite",
+               .got = "values that are too large",
+               .expected = "values whose weighted sums a float can hold",
+               .fix = "mend the record, or scale rows with data.weighting=l2, in a new run"};
+}
+
+}  // namespace
 
 Result<void> save_model(host::Disk& disk, const std::string& directory, const Model& model,
                         const SaveModelOptions& options) {
+  if (auto valid = validate(model.fusion); !valid.ok()) return valid;
+  if (model.instances) {
+    if (auto checked = check_training_rows(*model.instances); !checked.ok()) return checked;
+  }
   ModelHeader header = header_of(model);
   const Names featurizer_features = featurizer_features_of(model);
   return tensors::save_model_directory(disk, directory,

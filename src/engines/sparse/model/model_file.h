@@ -31,7 +31,8 @@ struct SaveModelOptions {
 };
 
 // Writes `directory` (its parent must exist). A crash or a full disk at any moment leaves the earlier model,
-// if any, or the new one. Requires a consistent model (sizes agree; otherwise it is our bug).
+// if any, or the new one. Requires a consistent model (sizes agree; otherwise it is our bug). kBadData for
+// what load_model() refuses: a number that is not finite, with its training record or its tensor.
 [[nodiscard]] Result<void> save_model(host::Disk& disk, const std::string& directory, const Model& model,
                                       const SaveModelOptions& options = {});
 

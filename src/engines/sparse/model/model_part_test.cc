@@ -4,13 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <limits>
+#include <cstddef>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engines/sparse/model/model_file.h"
+#include "engines/sparse/model/test_overflown_model.h"
 #include "engines/sparse/model/test_random_model.h"
 #include "host/api/files.h"
 #include "host/sim/compute.h"
@@ -109,8 +110,7 @@ TEST_F(ModelPart, NamesWhatIsDamaged) {
 
 // Claim: a number that is not finite is bad data in a part that is asked for.
 TEST_F(ModelPart, RefusesWhatIsNotFinite) {
-  model_.network.output.weights(3)[0] = std::numeric_limits<float>::infinity();
-  save();
+  testing::overflow(disk_, "model", "output.weight", std::size_t{3} * 32);
   const auto loaded = load(part());
   ASSERT_FALSE(loaded.ok());
   EXPECT_EQ(loaded.error().kind, ErrorKind::kBadData);

@@ -48,28 +48,12 @@ void add_names(std::vector<tensors::TensorSource>& tensors, const std::string& p
   tensors.push_back(vector_tensor<std::uint64_t>(prefix + ".begin", tensors::DType::kU64, names.begin));
 }
 
-// The first of a tensor's numbers that is not finite.
-template <class Finite>
-std::size_t first_wrong(std::size_t count, const Finite& finite) {
-  std::size_t i = 0;
-  while (i < count && finite(i)) ++i;
-  return i;
-}
-
 }  // namespace
 
 std::string not_finite(const tensors::TensorView& tensor) {
-  const bool wide = tensor.dtype == tensors::DType::kF32;
-  const std::size_t size = wide ? sizeof(float) : sizeof(kernels::Bf16);
-  const std::size_t at = first_wrong(tensor.bytes.size() / size, [&](std::size_t i) {
-    float value = 0;
-    // A bf16 is the upper half of an f32.
-    std::memcpy(reinterpret_cast<std::byte*>(&value) + sizeof(value) - size, tensor.bytes.data() + i * size,
-                size);
-    return std::isfinite(value);
-  });
+  const std::uint64_t at = tensors::first_not_finite(tensor.dtype, tensor.bytes).value_or(0);
   if (tensor.shape.size() != 2) return fmt::format("a number that is not finite, the one at {}", at);
-  const std::size_t width = std::max<std::size_t>(tensor.shape[1], 1);
+  const std::uint64_t width = std::max<std::uint64_t>(tensor.shape[1], 1);
   return fmt::format("a number that is not finite, in row {}, column {}", at / width, at % width);
 }
 

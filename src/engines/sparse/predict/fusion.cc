@@ -140,8 +140,8 @@ void Fusion::sum_up_candidates() {
 }
 
 float Fusion::share(float score) const {
-  return static_cast<float>(
-      std::min(1.0, std::exp(softmax_scale() * static_cast<double>(score) - log_partition_)));
+  const double share = std::exp(softmax_scale() * static_cast<double>(score) - log_partition_);
+  return std::isnan(share) ? 0 : static_cast<float>(std::min(1.0, share));
 }
 
 std::optional<float> Fusion::probability(float score) const {

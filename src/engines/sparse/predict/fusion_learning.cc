@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engines/sparse/predict/fusion_learning.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -91,6 +93,24 @@ void add_examples_of(const RankedRecord& ranked, FusionExamples& examples) {
   examples.begin.push_back(examples.terms.size());
 }
 
+bool has_finite_terms(const FusionVector& terms) {
+  return std::ranges::all_of(terms.value, [](float x) { return std::isfinite(x); });
+}
+
+// For examples that teach a loss that is not finite: names the first of their records to blame.
+Error no_finite_loss(const FusionExamples& examples, const data::HoldOut& hold_out) {
+  const auto wrong = std::ranges::find_if_not(examples.terms, has_finite_terms) - examples.terms.begin();
+  const auto end = std::ranges::upper_bound(examples.begin, static_cast<std::size_t>(wrong));
+  const auto held = static_cast<std::uint64_t>(end - examples.begin.begin()) - 1;
+  const std::uint64_t record = hold_out.held_record(std::min(held, hold_out.held() - 1)).value;
+  return {.kind = ErrorKind::kBadData,
+          .where = fmt::format("training record {}", record + 1),
+          .what = "the model's scores for a held-out record are not finite",
+          .got = "values that are too large",
+          .expected = "values whose weighted sums a float can hold",
+          .fix = "mend the record, or scale rows with data.weighting=l2, in a new run"};
+}
+
 double with_ridge(const Objective& at, const Vector& weights, const Vector& prior) {
   return at.loss + kRidge * (weights - prior).squaredNorm();
 }
@@ -146,7 +166,9 @@ Result<LearntFusion> learn_fusion_weights(const Model& model, const data::Datase
                     });
   if (!done.ok()) return done.error();
   const FusionVector& prior = model.fusion.weights;
-  return LearntFusion{.all = fit_fusion_weights(all, prior),
+  const FittedFusion fitted = fit_fusion_weights(all, prior);
+  if (!std::isfinite(fitted.loss)) return no_finite_loss(all, hold_out);
+  return LearntFusion{.all = fitted,
                       .by_the_other = {fit_fusion_weights(halves[1], prior).weights,
                                        fit_fusion_weights(halves[0], prior).weights}};
 }

@@ -58,7 +58,7 @@ struct LearntFusion {
 };
 
 // Learns the weights. `model` was trained from the records that `hold_out` keeps of `dataset`, and has them
-// as instances.
+// as instances. kBadData, with the record, where the loss is not finite.
 [[nodiscard]] Result<LearntFusion> learn_fusion_weights(const Model& model, const data::Dataset& dataset,
                                                         const data::HoldOut& hold_out,
                                                         const kernels::Kernels& kernels,

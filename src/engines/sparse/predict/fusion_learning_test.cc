@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -194,6 +195,32 @@ TEST(LearnFusionWeights, LearnsFromHeldOutRecords) {
   EXPECT_NE(learnt[0], kDefaultFusionWeights);
   const FusionExamples own = asked_one_by_one(model, dataset, hold_out);
   EXPECT_EQ(learnt[0], fit_fusion_weights(own, model.fusion.weights).weights);
+}
+
+// Claim: a loss that is not finite is refused, with the first held-out record that makes it so.
+TEST(LearnFusionWeights, RefusesALossThatIsNotFinite) {
+  Model model = testing::random_model({.features = 60, .labels = 40, .hidden = 32, .rows = 50, .seed = 5});
+  data::InMemoryDataset dataset({.features = 60, .labels = 40});
+  for (std::uint32_t i = 0; i < 200; ++i) {
+    // No training row has feature 0 but the first, whose values are no numbers.
+    const std::uint32_t feature = i == 3 ? 0 : 1 + i % 59;
+    dataset.add({feature}, {1.0F}, {i % 40});
+  }
+  Instances& rows = *model.instances;
+  for (std::size_t i = 0; i < rows.feature.size(); ++i) {
+    if (i < rows.feature_begin[1]) {
+      rows.value[i] = std::numeric_limits<float>::infinity();
+    } else if (rows.feature[i] == 0) {
+      rows.value[i] = 0;
+    }
+  }
+  rows.feature[0] = 0;
+  const data::HoldOut hold_out(dataset.size(), 60);
+  host::SimCompute compute({});
+  const auto fitted = learn_fusion_weights(model, dataset, hold_out, testing::best_kernels(), compute);
+  ASSERT_FALSE(fitted.ok()) << fitted->all.loss;
+  EXPECT_EQ(fitted.error().kind, ErrorKind::kBadData);
+  EXPECT_TRUE(fitted.error().where.starts_with("training record ")) << fitted.error().message();
 }
 
 // Claim: the weights that judge a half do not know the labels of its records.

@@ -179,6 +179,20 @@ TEST(Fusion, SharesAreOfTheSoftmaxOverTheCandidates) {
   for (const Scored& one : out) EXPECT_NEAR(all.share(one.score), std::exp(1.0) / sum, 1e-6);
 }
 
+// Claim: a label whose score is no number has no share, whether it is alone or beside others.
+TEST(Fusion, NoNumberHasNoShare) {
+  constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+  for (const std::vector<float>& centroids : {std::vector<float>{kNone, kNone}, {0.0F, kNone}}) {
+    const ToldTerms told(centroids);
+    Fusion fusion({.weights = only(FusionTerm::kNet, 1, FusionTerm::kCentroid, 1)}, PredictParts(), {});
+    const std::vector<Scored> net = {{0, 0.0F}, {1, 0.0F}};
+    std::vector<Scored> out(2);
+    ASSERT_EQ(fusion.rank({.net = net, .answers = &told}, 2, out), 2U);
+    EXPECT_EQ(fusion.share(out[1].score), 0.0F);
+    EXPECT_EQ(fusion.share(out[0].score), std::isnan(centroids[0]) ? 0.0F : 1.0F);
+  }
+}
+
 // Claim: all views together have a calibration of their own, and so has the net alone. No other views have
 // one.
 TEST(Fusion, EachHasItsOwnCalibration) {

@@ -7,6 +7,7 @@
 
 #include "base/aligned_array.h"
 #include "engines/sparse/model/instance_index.h"
+#include "engines/sparse/predict/neighbours.h"
 #include "engines/sparse/predict/row_search.h"
 
 namespace gossamer::sparse_engine {
@@ -27,11 +28,10 @@ Sample sample_of(const Instances& all, std::size_t width) {
     const std::size_t r = i * all.rows() / count;
     sample.row.push_back(static_cast<std::uint32_t>(r));
     const data::SparseRow row = all.features().row(r);
-    double squares = 0;
-    for (const float v : row.value) squares += static_cast<double>(v) * static_cast<double>(v);
-    const auto unit = static_cast<float>(squares > 0 ? 1 / std::sqrt(squares) : 0);
     sample.rows.feature.insert(sample.rows.feature.end(), row.index.begin(), row.index.end());
-    for (const float v : row.value) sample.rows.value.push_back(v * unit);
+    const std::size_t begin = sample.rows.value.size();
+    sample.rows.value.resize(begin + row.value.size());
+    to_unit_length(row.value, sample.rows.value.data() + begin);
     sample.rows.feature_begin.push_back(static_cast<std::uint32_t>(sample.rows.feature.size()));
     std::copy_n(all.hidden.data() + r * width, width, sample.rows.hidden.data() + i * width);
   }

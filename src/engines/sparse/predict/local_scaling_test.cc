@@ -109,6 +109,17 @@ TEST(LocalScaling, TheSampleIsSpreadEvenly) {
   }
 }
 
+// Claim: a row of the smallest values counts by its direction, as any other.
+TEST(LocalScaling, ShortRowsOfTheSampleHaveLengthOne) {
+  const Instances usual = some_rows(50);
+  Instances all = some_rows(50);
+  for (std::size_t i = 0; i < all.feature_begin[20]; ++i) all.value[i] *= 1e-40F;
+  host::SimCompute compute({});
+  const LocalRadii expected = local_radii(usual, kFeatures, best_kernels(), compute);
+  const LocalRadii radii = local_radii(all, kFeatures, best_kernels(), compute);
+  for (std::size_t r = 20; r < 50; ++r) EXPECT_NEAR(radii.input[r], expected.input[r], 1e-3) << r;
+}
+
 // Only a sample is asked, and the answer does not depend on the workers.
 TEST(LocalScaling, LargeSetsAskASampleAndAllWorkersAgree) {
   const Instances all = some_rows(3 * kLocalSample + 17);

@@ -5,14 +5,14 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "learn/data/unit_length.h"
 
 namespace gossamer::sparse_engine {
 
 void to_unit_length(std::span<const float> x, float* out) {
   double squares = 0;
   for (const float v : x) squares += static_cast<double>(v) * static_cast<double>(v);
-  const float factor = squares > 0 ? static_cast<float>(1 / std::sqrt(squares)) : 0.0F;
-  std::ranges::transform(x, out, [factor](float v) { return v * factor; });
+  data::to_unit_length(x, squares, out);
 }
 
 void mix_neighbours(std::span<const FoundRow> by_input, std::span<const FoundRow> by_hidden,

@@ -44,6 +44,9 @@ TEST(Neighbours, UnitLength) {
   to_unit_length(std::array{3.0F, -4.0F}, out.data());
   EXPECT_FLOAT_EQ(out[0], 0.6F);
   EXPECT_FLOAT_EQ(out[1], -0.8F);
+  to_unit_length(std::array{3e-42F, -4e-42F}, out.data());
+  EXPECT_NEAR(out[0], 0.6, 1e-3);
+  EXPECT_NEAR(out[1], -0.8, 1e-3);
   to_unit_length(std::array{0.0F, 0.0F}, out.data());
   EXPECT_EQ(out, (std::array{0.0F, 0.0F}));
 }

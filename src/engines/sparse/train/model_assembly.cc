@@ -10,26 +10,26 @@
 #include "base/aligned_array.h"
 #include "base/check.h"
 #include "engines/sparse/predict/local_scaling.h"
+#include "learn/data/unit_length.h"
 #include "learn/sparse/hidden_layer.h"
 #include "learn/sparse/negatives/negatives.h"
 
 namespace gossamer::sparse_engine {
 namespace {
 
-float length_of(std::span<const float> x) {
+// Sums in float, so that a model of usual numbers stays the same bytes. In double where a float lacks range.
+double length_of(std::span<const float> x) {
   float squares = 0;
   for (const float v : x) squares += v * v;
-  return std::sqrt(squares);
+  if (std::isnormal(squares)) return static_cast<double>(std::sqrt(squares));
+  double wide = 0;
+  for (const float v : x) wide += static_cast<double>(v) * static_cast<double>(v);
+  return std::sqrt(wide);
 }
 
-// 1 / length, 0 for the zero vector.
-float inverse_length(std::span<const float> x) {
-  const float length = length_of(x);
-  return length > 0 ? 1 / length : 0;
-}
-
-void scale(std::span<float> x, float factor) {
-  for (float& v : x) v *= factor;
+// Leaves the zero vector as it is.
+void divide(std::span<float> x, double length) {
+  if (length > 0) data::scale_by(x, 1 / length, x.data());
 }
 
 // Fills the offsets of each row's features and labels.
@@ -53,24 +53,31 @@ std::span<float> values_of(Instances& instances, std::size_t row) {
   return std::span(instances.value).subspan(begin, instances.feature_begin[row + 1] - begin);
 }
 
+// (1 - pivot) x mean + pivot x length: in float where that holds it, as in length_of().
+double pivoted(double length, double mean, float pivot) {
+  const float narrow = (1 - pivot) * static_cast<float>(mean) + pivot * static_cast<float>(length);
+  if (std::isnormal(narrow)) return static_cast<double>(narrow);
+  return (1 - static_cast<double>(pivot)) * mean + static_cast<double>(pivot) * length;
+}
+
 // Divides each row by (1 - pivot) x the mean length of rows that are not zero + pivot x its own length.
 void pivot_lengths(Instances& out, float pivot, host::Compute& compute) {
-  std::vector<float> length(out.rows());
+  std::vector<double> length(out.rows());
   compute.run([&](int worker) {
     const host::Range mine = host::worker_range(out.rows(), worker, compute.workers());
     for (std::size_t i = mine.begin; i < mine.end; ++i) length[i] = length_of(values_of(out, i));
   });
   double sum = 0;
   std::size_t rows = 0;
-  for (const float l : length) {
-    sum += static_cast<double>(l);
+  for (const double l : length) {
+    sum += l;
     rows += l > 0 ? 1 : 0;
   }
-  const auto mean = static_cast<float>(sum / static_cast<double>(std::max<std::size_t>(rows, 1)));
+  const double mean = sum / static_cast<double>(std::max<std::size_t>(rows, 1));
   compute.run([&](int worker) {
     const host::Range mine = host::worker_range(out.rows(), worker, compute.workers());
     for (std::size_t i = mine.begin; i < mine.end; ++i) {
-      if (length[i] > 0) scale(values_of(out, i), 1 / ((1 - pivot) * mean + pivot * length[i]));
+      if (length[i] > 0) divide(values_of(out, i), pivoted(length[i], mean, pivot));
     }
   });
 }
@@ -179,7 +186,7 @@ Instances build_instances(const InstanceSource& source, const kernels::Kernels& 
       source.weighting.apply(record.features, value);
       layer.forward(data::SparseRow{index, value}, hidden.data());
       compared.apply(record.features, value);
-      scale(hidden.span(), inverse_length(hidden.span()));
+      divide(hidden.span(), length_of(hidden.span()));
       kernels.to_bf16(hidden.data(), rounded.data(), layer.stride());
       std::copy_n(rounded.data(), width, out.hidden.data() + i * width);
     }

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <set>
 #include <span>
@@ -191,6 +192,62 @@ TEST(ModelAssembly, RowsAreComparedByTheFormula) {
       for (std::size_t f = 0; f < row.value.size(); ++f)
         ASSERT_NEAR(static_cast<double>(row.value[f]), static_cast<double>(values[i][f]) / divisor, 1e-5)
             << i;
+    }
+  }
+}
+
+// Claim: rows of the largest and of the smallest values are divided like any other.
+TEST(ModelAssembly, ExtremeRowsAreComparedByTheFormula) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  for (const std::vector<float>& sizes : std::vector<std::vector<float>>{
+           {kMost / 4}, {8e18F}, {1e-40F}, {kMost / 4, 1e-40F, 1.0F, 1e20F, 1e-20F}}) {
+    data::InMemoryDataset records({.features = kSeen, .labels = kNames});
+    for (std::uint32_t i = 0; i < 40; ++i) {
+      const float size = sizes[i % sizes.size()];
+      records.add({i % 4, 4 + i % 8}, {3 * size, 4 * size}, {i % kNames});
+    }
+    for (const float pivot : {1.0F, 0.75F}) {
+      const text::NeighbourWeighting neighbours{.pivot = pivot, .local_scaling = 0.5F};
+      const sparse::Network network = some_network();
+      host::SimCompute compute({.workers = 2});
+      const Instances built = build_instances({.dataset = records,
+                                               .weighting = {},
+                                               .neighbours = neighbours,
+                                               .network = network,
+                                               .activation = kernels::Activation::kRelu},
+                                              scalar(), compute);
+      for (std::uint32_t i = 0; i < 40; ++i) {
+        const data::SparseRow row = built.features().row(i);
+        ASSERT_TRUE(std::isfinite(row.value[0]) && std::isfinite(row.value[1])) << sizes[0] << " " << i;
+        if (sizes.size() > 1 && pivot < 1) continue;  // the longest rows make the mean
+        ASSERT_GT(euclidean(row.value), 0.4) << sizes[0] << " " << i;
+        ASSERT_NEAR(row.value[0] / row.value[1], 0.75, 1e-3) << sizes[0] << " " << i;
+      }
+    }
+  }
+}
+
+// Claim: hidden vectors whose squares leave the floats have length 1 too.
+TEST(ModelAssembly, ExtremeHiddenVectorsHaveLengthOne) {
+  data::InMemoryDataset records({.features = kSeen, .labels = kNames});
+  for (std::uint32_t i = 0; i < kSeen; ++i) records.add({i}, {1.0F}, {i % kNames});
+  const text::FeatureWeighting weighting;
+  for (const float size : {1e-30F, 1e30F}) {
+    sparse::Network network = some_network();
+    for (std::size_t f = 0; f < kSeen; ++f) {
+      for (std::size_t u = 0; u < kUnits; ++u) network.embedding.weights(f)[u] *= size;
+    }
+    host::SimCompute compute({.workers = 2});
+    const Instances built = build_instances({.dataset = records,
+                                             .weighting = weighting,
+                                             .neighbours = {},
+                                             .network = network,
+                                             .activation = kernels::Activation::kRelu},
+                                            scalar(), compute);
+    for (std::size_t i = 0; i < kSeen; ++i) {
+      std::vector<float> got(kUnits);
+      scalar().from_bf16(built.hidden.data() + i * kUnits, got.data(), kUnits);
+      EXPECT_NEAR(euclidean(got), 1, 0.01) << size << " " << i;
     }
   }
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learn/data/read/number_text.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string_view>
 #include <system_error>
@@ -17,11 +19,25 @@ constexpr std::array<double, 20> kPowerOfTen = {1e0,  1e1,  1e2,  1e3,  1e4,  1e
 
 bool is_digit(char c) { return static_cast<unsigned char>(c - '0') <= 9; }
 
-// Whether a number that is out of range for its type is too small rather than too large.
+// The number behind "e"; one that no text of digits makes up for, where it does not fit.
+std::int64_t exponent_of(std::string_view text) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 60;
+  if (text.starts_with('+')) text.remove_prefix(1);
+  std::int64_t exponent = 0;
+  const auto [behind, status] = std::from_chars(text.data(), text.data() + text.size(), exponent);
+  if (status == std::errc::result_out_of_range) return text.starts_with('-') ? -kMost : kMost;
+  return std::clamp(exponent, -kMost, kMost);
+}
+
+// Whether a number that is out of range for its type is too small rather than too large: the power of ten of
+// its first digit that is not 0 tells.
 bool is_tiny(std::string_view number) {
-  const std::size_t exponent = number.find_first_of("eE");
-  if (exponent != std::string_view::npos) return number.substr(exponent + 1).starts_with('-');
-  return number.find_first_of("123456789") > number.find('.');
+  const std::size_t e = std::min(number.find_first_of("eE"), number.size());
+  const std::string_view digits = number.substr(0, e);
+  const auto first = static_cast<std::int64_t>(digits.find_first_of("123456789"));
+  const auto point = static_cast<std::int64_t>(std::min(digits.find('.'), e));
+  const std::int64_t power = first < point ? point - first - 1 : point - first;
+  return power + (e < number.size() ? exponent_of(number.substr(e + 1)) : 0) < 0;
 }
 
 const char* read_float_slowly(const char* at, const char* end, float& number) {

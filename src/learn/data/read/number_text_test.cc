@@ -60,15 +60,37 @@ TEST(NumberText, FloatsNearTheMiddleOfTwo) {
   }
 }
 
-// Too small is zero; too large, not finite and no number are refused.
+// Too small is zero; too large, not finite and no number are refused. Digits and exponent together tell.
 TEST(NumberText, FloatsOutOfRange) {
   EXPECT_EQ(read_number("1e-60"), "00000000");
   EXPECT_EQ(read_number("1e-999"), "00000000");
   EXPECT_EQ(read_number("0.00000000000000000000000000000000000000000000000000000000001"), "00000000");
+  EXPECT_EQ(read_number("0.001e-50"), "00000000");
+  EXPECT_EQ(read_number(".00" + std::string(60, '0') + "1e+10"), "00000000");
+  EXPECT_EQ(read_number("1000e-99999999999999999999"), "00000000");
   EXPECT_EQ(read_number("1e-40"), reference("1e-40"));
   EXPECT_EQ(read_number("3.4028235e38"), reference("3.4028235e38"));
-  for (const char* text : {"1e39", "1e999", "-1e39", "nan", "inf", "-inf", "", "-", ".", "-.", "+1", "0x1",
-                           "1,5", "1e", "--1", "1000000000000000000000000000000000000000000000000"}) {
+  for (const char* text : {"1e39",
+                           "1e999",
+                           "-1e39",
+                           "nan",
+                           "inf",
+                           "-inf",
+                           "",
+                           "-",
+                           ".",
+                           "-.",
+                           "+1",
+                           "0x1",
+                           "1,5",
+                           "1e",
+                           "--1",
+                           "1000000000000000000000000000000000000000000000000",
+                           "1000000000000000000000000000000000000000000000000000e-1",
+                           "-1000000000000000000000000000000000000000000000000000.5E-2",
+                           "0.001e42",
+                           "1e+39",
+                           "0.001e99999999999999999999"}) {
     EXPECT_EQ(read_number(text), "none") << text;
   }
   EXPECT_EQ(read_number("5."), read_number("5"));
