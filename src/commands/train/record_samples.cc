@@ -93,13 +93,13 @@ Result<void> RecordSamples::complete(sparse_engine::Model& model) const {
 // The weights of the fusion, and the calibration of what they give.
 Result<void> RecordSamples::learn_fusion(sparse_engine::Model& model) const {
   const auto fitted =
-      sparse_engine::learn_fusion_weights(model, *records_, *hold_out_, host_.kernels, host_.compute);
+      sparse_engine::learn_fusion_weights(model, sparse_engine::given_terms(plan_->config.predict), *records_,
+                                          *hold_out_, host_.kernels, host_.compute);
   if (!fitted.ok()) return fitted.error();
   sparse_engine::CalibrationExamples examples;
   for (const sparse_engine::Half half : sparse_engine::kHalves) {
     sparse_engine::PredictOptions options = sparse_engine::default_options(model);
     options.fusion.weights = fitted->by_the_other[static_cast<std::size_t>(half)];
-    sparse_engine::set_given_weights(plan_->config.predict, options.fusion.weights);
     auto predictor = sparse_engine::Predictor::create(model, host_.kernels, host_.compute, options);
     if (!predictor.ok()) return predictor.error();
     const sparse_engine::HeldOutRecords held{.dataset = *records_, .hold_out = *hold_out_, .half = half};
@@ -107,7 +107,6 @@ Result<void> RecordSamples::learn_fusion(sparse_engine::Model& model) const {
   }
   model.fusion.calibration = sparse_engine::fit_calibration(examples);
   model.fusion.weights = fitted->all.weights;
-  sparse_engine::set_given_weights(plan_->config.predict, model.fusion.weights);
   host_.say(fmt::format("weights of prediction, from {} held-out records: {} (loss {:.3f}, before {:.3f})",
                         run::human_count(fitted->all.records), sparse_engine::describe(model.fusion.weights),
                         fitted->all.loss, fitted->all.loss_before));

@@ -146,7 +146,7 @@ TEST(RecordSamples, CompleteWithWhatWasHeldOut) {
   const auto dataset = data::CachedDataset::open(machine.disk, "/run/cache/train.cache", machine.compute);
   ASSERT_TRUE(dataset.ok());
   const auto learnt =
-      sparse_engine::learn_fusion_weights(model, **dataset, hold_out, host.kernels, host.compute);
+      sparse_engine::learn_fusion_weights(model, {}, **dataset, hold_out, host.kernels, host.compute);
   ASSERT_TRUE(learnt.ok());
   ASSERT_NE(learnt->all.weights, sparse_engine::kDefaultFusionWeights);
   const auto done = samples->complete(model);
@@ -156,6 +156,40 @@ TEST(RecordSamples, CompleteWithWhatWasHeldOut) {
   EXPECT_EQ(model.instances->rows(), 200U);
   EXPECT_EQ(model.training_rows, 200U);
   EXPECT_EQ(model.label_count, (std::vector<std::uint32_t>{100, 100}));
+}
+
+// Claim: a weight that the user gives is in the completed model, and the others are those that the held-out
+// records teach beside it.
+TEST(RecordSamples, LearnTheOthersBesideAGivenWeight) {
+  SimMachine machine;
+  const run::NodeHost host = machine.host();
+  sparse_engine::TrainConfig config = testing::small_run();
+  config.predict.centroid_weight = 0;
+  import_file(machine, two_classes(200), RecordFormat::kXmc);
+  auto samples = *open_samples(host, config, kPlace);
+  sparse_engine::Recipe recipe;
+  recipe.held_out = 40;
+  const text::FittedWeighting fitted = samples->weigh(config);
+  samples->begin({.config = config, .recipe = recipe, .weighting = fitted.weighting});
+  sparse_engine::Model model =
+      samples->model_of(sparse::Network({.features = 10, .labels = 2, .hidden = 16}, sparse::Moments::kNone));
+  const auto dataset = data::CachedDataset::open(machine.disk, "/run/cache/train.cache", machine.compute);
+  ASSERT_TRUE(dataset.ok());
+  const data::HoldOut hold_out(200, 40);
+  sparse_engine::GivenTerms given{};
+  const auto free =
+      sparse_engine::learn_fusion_weights(model, given, **dataset, hold_out, host.kernels, host.compute);
+  given[static_cast<std::size_t>(sparse_engine::FusionTerm::kCentroid)] = true;
+  const auto beside =
+      sparse_engine::learn_fusion_weights(model, given, **dataset, hold_out, host.kernels, host.compute);
+  ASSERT_TRUE(free.ok() && beside.ok());
+  for (const sparse_engine::FusionVector& by_the_other : beside->by_the_other)
+    EXPECT_EQ(by_the_other[sparse_engine::FusionTerm::kCentroid], 0);
+  ASSERT_TRUE(samples->complete(model).ok());
+  EXPECT_EQ(model.fusion.weights, beside->all.weights);
+  EXPECT_EQ(model.fusion.weights[sparse_engine::FusionTerm::kCentroid], 0);
+  EXPECT_NE(model.fusion.weights[sparse_engine::FusionTerm::kInput],
+            free->all.weights[sparse_engine::FusionTerm::kInput]);
 }
 
 // A model of sessions says that its queries are lines of items; one of records does not.

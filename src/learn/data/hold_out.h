@@ -5,7 +5,8 @@
 //
 // Records that belong together often stand together (two forms of one text, the papers of one volume). A
 // record with a sibling that was learnt says too much. So whole blocks of records are held out: the first
-// kBlock records of every `period`.
+// kBlock records of every `period`. Where fewer are wanted, they are the first records of all. The last block
+// is cut if more than half of the records would be held out.
 //
 // Thread rule: immutable after construction, any thread. KeptRecords borrows its base.
 #pragma once
@@ -22,8 +23,8 @@ class HoldOut {
  public:
   static constexpr std::uint64_t kBlock = 16;
 
-  // Holds out about `wanted` of `records`, in whole blocks but for the last; none when `wanted` is 0.
-  // Requires wanted <= records / 2.
+  // Holds out `wanted` of `records` or somewhat more, but at most half; none when `wanted` is 0. Requires
+  // wanted <= records / 2.
   HoldOut(std::uint64_t records, std::uint64_t wanted);
 
   [[nodiscard]] std::uint64_t held() const { return held_; }
@@ -34,6 +35,7 @@ class HoldOut {
 
  private:
   std::uint64_t records_;
+  std::uint64_t block_;
   std::uint64_t period_ = 0;  // 0: nothing is held out
   std::uint64_t held_ = 0;
 };

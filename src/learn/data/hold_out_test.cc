@@ -12,8 +12,8 @@ namespace {
 
 // Every record is either held or kept, once, in rising order, whatever the sizes.
 TEST(HoldOut, SplitsEveryRecord) {
-  for (std::uint64_t records = 2; records < 200; ++records) {
-    for (std::uint64_t wanted = 0; wanted <= records / 2; wanted += 1 + wanted / 3) {
+  for (std::uint64_t records = 1; records <= 200; ++records) {
+    for (std::uint64_t wanted = 0; wanted <= records / 2; ++wanted) {
       const HoldOut split(records, wanted);
       SCOPED_TRACE(::testing::Message() << records << " records, " << wanted << " wanted");
       std::vector<int> seen(records);
@@ -42,6 +42,22 @@ TEST(HoldOut, HoldsAboutAsManyAsWanted) {
     const std::uint64_t held = HoldOut(97'404, wanted).held();
     EXPECT_GE(held + HoldOut::kBlock, wanted);
     EXPECT_LE(held, wanted + wanted / 8 + 2 * HoldOut::kBlock);
+  }
+}
+
+// Claim: as many are held as are wanted, and never more than half. Where whole blocks are wanted, at most as
+// many again come beside them.
+TEST(HoldOut, HoldsAtMostHalf) {
+  for (std::uint64_t records = 1; records <= 200; ++records) {
+    EXPECT_EQ(HoldOut(records, 0).held(), 0U);
+    for (std::uint64_t wanted = 1; wanted <= records / 2; ++wanted) {
+      SCOPED_TRACE(::testing::Message() << records << " records, " << wanted << " wanted");
+      const HoldOut split(records, wanted);
+      const std::uint64_t blocks = (wanted + HoldOut::kBlock - 1) / HoldOut::kBlock;
+      EXPECT_GE(split.held(), wanted);
+      EXPECT_LE(split.held(), records / 2);
+      EXPECT_LE(split.held(), wanted < HoldOut::kBlock ? wanted : 2 * blocks * HoldOut::kBlock);
+    }
   }
 }
 

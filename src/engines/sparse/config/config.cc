@@ -85,7 +85,8 @@ Rows training_keys() {
                                                  "of the products; weights are always f32"),
       key<&T::loss, &LossConfig::logq>(
           "loss.logq", {.choices = {"all", "exact", "none"}},
-          "correction for how often a label is active: every label, unbiased given the sample, or off")};
+          "correction for how often a label is active: every label; all but a record's own, unbiased where a "
+          "batch is much smaller than the data; or off")};
 }
 
 Rows lsh_keys() {

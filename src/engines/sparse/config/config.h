@@ -6,6 +6,7 @@
 // why. Thread rule: plain values; the table is immutable.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -120,6 +121,12 @@ struct PredictConfig {
   double hidden_vote_power = 8;
   double mixed_vote_power = 8;
   bool operator==(const PredictConfig&) const = default;
+
+  // In the order of FusionTerm (engines/sparse/model/fusion_options.h).
+  [[nodiscard]] std::array<std::optional<double>, 6> given_weights() const {
+    return {net_weight,        centroid_weight,    input_vote_weight,
+            sharp_vote_weight, hidden_vote_weight, mixed_vote_weight};
+  }
 };
 
 // Text to features (learn/text/featurizer.h); used when the records are text. Whole words are always

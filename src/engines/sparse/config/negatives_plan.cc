@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::uint32_t kMostTables = 50;
 constexpr std::uint32_t kFewestTables = 4;
-constexpr std::uint32_t kMostKeyBits = 16;  // limit of HashNegatives
+constexpr std::uint32_t kMostKeyBits = 16;   // limit of HashNegatives
+constexpr std::uint32_t kMostCodeBits = 32;  // limit of lsh::HashFamily
 constexpr double kRowsInBucket = 128;
 constexpr std::uint64_t kFreeBytes = std::uint64_t{1} << 20;
 constexpr std::uint32_t kWinnerBits = 3;  // of a function, which gives the place in a window of 8
@@ -77,6 +78,11 @@ Result<void> check_negatives(const TrainConfig& config) {
                  "train.negatives = uniform, frequency or lsh with train.sampled > 0",
                  "set train.negatives=uniform, or leave train.sampled out");
   }
+  if (train.negatives == sparse::Negatives::kInBatch && train.batch == 1 && train.hard_negatives == 0) {
+    return usage("train.batch", "a record alone in its step has no wrong label to learn from",
+                 "1 with train.negatives = in-batch", "train.batch >= 2, or labels that are drawn or found",
+                 "raise train.batch, or set train.negatives=uniform with train.sampled, for example 2048");
+  }
   if (train.negatives == sparse::Negatives::kLsh && train.hard_negatives > 0) {
     return usage("train.hard_negatives", "hash tables would be asked for twice",
                  fmt::format("{} with train.negatives = lsh", train.hard_negatives), "one of the two",
@@ -102,6 +108,13 @@ Result<PlannedTables> plan_tables(const HashConfig& config, std::uint64_t labels
   TablePlan& plan = out.plan;
   plan.functions = config.functions.value_or(wanted_functions(config.family, labels));
   const std::uint32_t code_bits = plan.functions * bits_of(config.family);
+  if (code_bits > kMostCodeBits) {
+    const std::uint32_t most = kMostCodeBits / bits_of(config.family);
+    return usage("lsh.functions", "codes of the hash tables would be too long",
+                 fmt::format("{} functions of {} bits each", plan.functions, bits_of(config.family)),
+                 fmt::format("at most {} with this lsh.family", most),
+                 "set lsh.functions=auto, or a smaller number");
+  }
   plan.tables = config.tables.value_or(kMostTables);
   plan.key_bits = config.key_bits.value_or(std::min(code_bits, kMostKeyBits));
   if (!config.functions) {
@@ -137,7 +150,8 @@ std::uint64_t table_memory(const TablePlan& plan, std::uint64_t labels, int work
   const auto w = static_cast<std::uint64_t>(workers);
   const std::uint64_t block = std::min<std::uint64_t>(labels, lsh::kBlockRows);
   const std::uint64_t building = (plan.tables + w) * block * sizeof(std::uint32_t);
-  const std::uint64_t asking = w * labels * sizeof(std::uint16_t);
+  // A query counts for each label how many tables support it, and can have all labels as one bucket's.
+  const std::uint64_t asking = w * labels * (sizeof(std::uint16_t) + sizeof(std::uint32_t));
   return lsh::most_table_bytes({.rows = labels, .tables = plan.tables, .key_bits = plan.key_bits}) +
          building + asking + table_checkpoint_bytes(plan, labels);
 }

@@ -106,7 +106,20 @@ TEST(PlanTables, RefusesTooMuch) {
   EXPECT_TRUE(plan_tables(config, 500, 16).ok()) << "small tables may be larger than their weights";
 }
 
-// The planned memory holds the tables of a real layer and what is saved of them. Each worker needs two bytes
+// Codes have 32 bits at most. More functions are refused with the most that fit, and so many are planned.
+TEST(PlanTables, RefusesLongCodes) {
+  HashConfig config{.family = sparse::HashKind::kWinner, .functions = 11};
+  const auto refused = plan_tables(config, 670'091, 128);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, ErrorKind::kUsage);
+  EXPECT_THAT(refused.error().message(), HasSubstr("lsh.functions"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("at most 10"));
+  config.functions = 10;
+  EXPECT_TRUE(plan_tables(config, 670'091, 128).ok());
+  EXPECT_TRUE(plan_tables({.functions = 32}, 670'091, 128).ok());
+}
+
+// The planned memory holds the tables of a real layer and what is saved of them. Each worker needs six bytes
 // for each label, and four for each row of a block.
 TEST(PlanTables, MemoryHoldsTheTables) {
   const TablePlan plan{.functions = 9, .tables = 50, .key_bits = 9};
@@ -115,19 +128,22 @@ TEST(PlanTables, MemoryHoldsTheTables) {
   EXPECT_GT(table_memory(plan, 100'000, 1), tables + table_checkpoint_bytes(plan, 100'000));
   EXPECT_LT(table_memory(plan, 100'000, 1), 4 * tables);
   const std::uint64_t more = table_memory(plan, 100'000, 17) - table_memory(plan, 100'000, 1);
-  const std::uint64_t expected = 16 * (std::uint64_t{100'000} * 2 + lsh::kBlockRows * 4);
+  const std::uint64_t expected = 16 * (std::uint64_t{100'000} * 6 + lsh::kBlockRows * 4);
   EXPECT_GE(more, expected);
   EXPECT_LT(more, 2 * expected);
 }
 
+// What check_negatives() says of the defaults with a change; empty: nothing.
+template <class Change>
+std::string refusal(const Change& change) {
+  TrainConfig config;
+  change(config);
+  const auto checked = check_negatives(config);
+  return checked.ok() ? std::string() : checked.error().message();
+}
+
 // Contradictions are refused, each with its key.
 TEST(CheckNegatives, RefusesContradictions) {
-  const auto refusal = [](auto change) {
-    TrainConfig config;
-    change(config);
-    const auto checked = check_negatives(config);
-    return checked.ok() ? std::string() : checked.error().message();
-  };
   EXPECT_EQ(refusal([](TrainConfig&) {}), "");
   EXPECT_THAT(refusal([](TrainConfig& c) { c.train.negatives = sparse::Negatives::kLsh; }),
               HasSubstr("train.negatives"));
@@ -184,6 +200,25 @@ TEST(CheckNegatives, RefusesContradictions) {
                 c.train.hard_negatives = 100;
               }),
               HasSubstr("lsh.sets"));
+}
+
+// Claim: a record that is alone in its step is refused if nothing else brings wrong labels.
+TEST(CheckNegatives, RefusesABatchWithoutWrongLabels) {
+  const auto alone = [](TrainConfig& c) { c.train.batch = 1; };
+  EXPECT_THAT(refusal(alone), HasSubstr("train.batch"));
+  EXPECT_EQ(refusal([](TrainConfig& c) { c.train.batch = 2; }), "");
+  EXPECT_EQ(refusal([&](TrainConfig& c) {
+              alone(c);
+              c.train.negatives = sparse::Negatives::kUniform;
+              c.train.sampled = 100;
+            }),
+            "");
+  EXPECT_EQ(refusal([&](TrainConfig& c) {
+              alone(c);
+              c.train.hard_negatives = 100;
+              c.loss.logq = sparse::LogQ::kNone;
+            }),
+            "");
 }
 
 // Hard negatives begin after their fraction of the run. Negatives by tables alone begin at once.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string_view>
 
 #include "learn/data/hold_out.h"
@@ -39,8 +40,9 @@ constexpr HeldOutShare kForCalibration = {.divisor = 50,
 std::uint64_t held_out_for(const TrainConfig& config, const DataShape& shape) {
   if (config.data.format == data::RecordFormat::kText) return 0;  // windows are no answers to be judged
   const PredictConfig& predict = config.predict;
-  const bool all_given = predict.net_weight && predict.centroid_weight && predict.input_vote_weight &&
-                         predict.sharp_vote_weight && predict.hidden_vote_weight && predict.mixed_vote_weight;
+  const auto weights = predict.given_weights();
+  const bool all_given =
+      std::ranges::all_of(weights, [](const std::optional<double>& given) { return given.has_value(); });
   if (config.predict.held_out) return std::min<std::uint64_t>(*config.predict.held_out, shape.records / 2);
   if (shape.records < kFewestToHoldOut || (predict.instances && all_given)) return 0;
   const HeldOutShare& share = predict.instances ? kForTheFusion : kForCalibration;
@@ -69,6 +71,20 @@ Result<void> check_trainable(const DataShape& shape) {
   if (shape.feature_entries == 0) return refuse("records without any feature", "features in some records");
   if (shape.label_entries == 0) return refuse("records without any label", "labels in some records");
   return {};
+}
+
+// Instances have numbers of 32 bits for where a record begins.
+Result<void> check_instances(const TrainConfig& config, const DataShape& shape) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  if (!config.predict.instances || (shape.feature_entries <= kMost && shape.label_entries <= kMost))
+    return {};
+  return Error{.kind = ErrorKind::kUsage,
+               .where = "predict.instances",
+               .what = "a model cannot keep so many records",
+               .got = fmt::format("true with {} features and {} labels of all records together",
+                                  shape.feature_entries, shape.label_entries),
+               .expected = fmt::format("at most {} of each", kMost),
+               .fix = "set predict.instances=false: answers come from the network alone"};
 }
 
 // The width of the layer that the output sees.
@@ -137,6 +153,7 @@ sparse::TableMoments table_moments(MomentsKind kind) {
 
 Result<Recipe> derive_recipe(const TrainConfig& config, const DataShape& shape) {
   if (auto good = check_trainable(shape); !good.ok()) return good.error();
+  if (auto good = check_instances(config, shape); !good.ok()) return good.error();
   Recipe recipe;
   const auto because = [&recipe](std::string_view key, const auto& value, std::string_view reason) {
     recipe.reasons.push_back(fmt::format("{} = {}: {}", key, value, reason));

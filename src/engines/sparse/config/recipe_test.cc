@@ -164,6 +164,26 @@ TEST(Recipe, RefusesEmptyData) {
   EXPECT_EQ(derive_recipe(config, shape(0)).error().kind, ErrorKind::kBadData);
 }
 
+// Claim: records that a model cannot keep are refused before the first step. A model without them has no such
+// limit.
+TEST(Recipe, RefusesMoreThanAModelKeeps) {
+  constexpr std::uint64_t kMost = 0xFFFF'FFFF;
+  for (std::uint64_t DataShape::* const entries : {&DataShape::feature_entries, &DataShape::label_entries}) {
+    TrainConfig config;
+    DataShape large = shape(100'000'000);
+    large.feature_entries = kMost;
+    large.label_entries = kMost;
+    EXPECT_TRUE(derive_recipe(config, large).ok());
+    ++(large.*entries);
+    const auto refused = derive_recipe(config, large);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().kind, ErrorKind::kUsage);
+    EXPECT_THAT(refused.error().message(), HasSubstr("predict.instances=false"));
+    config.predict.instances = false;
+    EXPECT_TRUE(derive_recipe(config, large).ok());
+  }
+}
+
 // The memory estimate holds the weights and moments of each table, the largest part by far.
 TEST(Recipe, MemoryCoversTheTables) {
   TrainConfig config;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include <Eigen/Cholesky>
@@ -115,17 +116,37 @@ double with_ridge(const Objective& at, const Vector& weights, const Vector& prio
   return at.loss + kRidge * (weights - prior).squaredNorm();
 }
 
+// A given weight has no slope, and nothing that the others do moves it.
+void hold_given(const GivenTerms& given, Vector& gradient, Matrix& curvature) {
+  for (int i = 0; i < kSize; ++i) {
+    if (!given[static_cast<std::size_t>(i)]) continue;
+    gradient[i] = 0;
+    curvature.row(i).setZero();
+    curvature.col(i).setZero();
+    curvature(i, i) = 1;
+  }
+}
+
 }  // namespace
 
-FittedFusion fit_fusion_weights(const FusionExamples& examples, const FusionVector& prior) {
+GivenTerms given_terms(const PredictConfig& config) {
+  GivenTerms given{};
+  const std::array<std::optional<double>, kFusionTerms> weights = config.given_weights();
+  std::ranges::transform(weights, given.begin(), [](const auto& weight) { return weight.has_value(); });
+  return given;
+}
+
+FittedFusion fit_fusion_weights(const FusionExamples& examples, const FusionVector& prior,
+                                const GivenTerms& given) {
   const Vector start = vector_of(prior);
   Vector weights = start;
   Objective at = evaluate(examples, weights);
   FittedFusion out{.weights = prior, .records = at.records, .loss = at.loss, .loss_before = at.loss};
   if (at.records == 0) return out;
   for (int step = 0; step < kMostSteps; ++step) {
-    const Vector gradient = at.gradient + 2 * kRidge * (weights - start);
-    const Matrix curvature = at.curvature + 2 * kRidge * Matrix::Identity();
+    Vector gradient = at.gradient + 2 * kRidge * (weights - start);
+    Matrix curvature = at.curvature + 2 * kRidge * Matrix::Identity();
+    hold_given(given, gradient, curvature);
     const Vector direction = -curvature.ldlt().solve(gradient);
     // Newton's step is too long if the curvature shrinks along it. It is halved until it gains.
     double length = 1;
@@ -149,9 +170,9 @@ FittedFusion fit_fusion_weights(const FusionExamples& examples, const FusionVect
   return out;
 }
 
-Result<LearntFusion> learn_fusion_weights(const Model& model, const data::Dataset& dataset,
-                                          const data::HoldOut& hold_out, const kernels::Kernels& kernels,
-                                          host::Compute& compute) {
+Result<LearntFusion> learn_fusion_weights(const Model& model, const GivenTerms& given,
+                                          const data::Dataset& dataset, const data::HoldOut& hold_out,
+                                          const kernels::Kernels& kernels, host::Compute& compute) {
   auto predictor = Predictor::create(model, kernels, compute, default_options(model));
   if (!predictor.ok()) return predictor.error();
   FusionExamples all;
@@ -166,11 +187,11 @@ Result<LearntFusion> learn_fusion_weights(const Model& model, const data::Datase
                     });
   if (!done.ok()) return done.error();
   const FusionVector& prior = model.fusion.weights;
-  const FittedFusion fitted = fit_fusion_weights(all, prior);
+  const FittedFusion fitted = fit_fusion_weights(all, prior, given);
   if (!std::isfinite(fitted.loss)) return no_finite_loss(all, hold_out);
   return LearntFusion{.all = fitted,
-                      .by_the_other = {fit_fusion_weights(halves[1], prior).weights,
-                                       fit_fusion_weights(halves[0], prior).weights}};
+                      .by_the_other = {fit_fusion_weights(halves[1], prior, given).weights,
+                                       fit_fusion_weights(halves[0], prior, given).weights}};
 }
 
 }  // namespace gossamer::sparse_engine

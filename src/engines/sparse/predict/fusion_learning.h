@@ -8,6 +8,8 @@
 //   over the records that have any
 // - ridge |w - prior|^2
 //
+// A weight that the user gives stays, and the others are learnt for it.
+//
 // It is convex in the few weights, so Newton's method finds the minimum. It draws the correct labels up as a
 // list (listwise learning to rank: Cao et al., ICML 2007, equation 4 with uniform targets).
 //
@@ -21,6 +23,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engines/sparse/config/config.h"
 #include "engines/sparse/model/fusion_options.h"
 #include "engines/sparse/model/model.h"
 #include "engines/sparse/predict/fusion.h"
@@ -48,8 +51,14 @@ struct FittedFusion {
   double loss_before = 0;   // the loss of the prior
 };
 
-// Fits the weights. Terms that are equal for all candidates of every record keep their prior weight.
-[[nodiscard]] FittedFusion fit_fusion_weights(const FusionExamples& examples, const FusionVector& prior);
+// By FusionTerm: whether its weight stays that of the prior.
+using GivenTerms = std::array<bool, kFusionTerms>;
+[[nodiscard]] GivenTerms given_terms(const PredictConfig& config);
+
+// Fits the weights. Given terms keep their prior weight, and so do those that are equal for all candidates of
+// every record.
+[[nodiscard]] FittedFusion fit_fusion_weights(const FusionExamples& examples, const FusionVector& prior,
+                                              const GivenTerms& given = {});
 
 struct LearntFusion {
   FittedFusion all;
@@ -57,9 +66,11 @@ struct LearntFusion {
   std::array<FusionVector, kHalves.size()> by_the_other;
 };
 
-// Learns the weights. `model` was trained from the records that `hold_out` keeps of `dataset`, and has them
-// as instances. kBadData, with the record, where the loss is not finite.
-[[nodiscard]] Result<LearntFusion> learn_fusion_weights(const Model& model, const data::Dataset& dataset,
+// Learns the weights that are not given. `model` was trained from the records that `hold_out` keeps of
+// `dataset`, and has them as instances. It has the given weights. kBadData, with the record, where the loss
+// is not finite.
+[[nodiscard]] Result<LearntFusion> learn_fusion_weights(const Model& model, const GivenTerms& given,
+                                                        const data::Dataset& dataset,
                                                         const data::HoldOut& hold_out,
                                                         const kernels::Kernels& kernels,
                                                         host::Compute& compute);

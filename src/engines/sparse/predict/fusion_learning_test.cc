@@ -100,6 +100,32 @@ TEST(FitFusionWeights, EndsInTheMinimum) {
   expect_minimum(examples, fit_fusion_weights(examples, kDefaultFusionWeights));
 }
 
+// Claim: a given weight stays to the last bit, and the others are at their minimum for it. Their gradient,
+// with that of the ridge of 1e-4, is 0.
+TEST(FitFusionWeights, TheOthersAreLearntForAGivenWeight) {
+  const FusionExamples examples = drawn_by(kTruth, 300, 2);
+  for (std::size_t held = 0; held < kFusionTerms; ++held) {
+    FusionVector prior = kDefaultFusionWeights;
+    prior.value[held] = -0.5F;
+    GivenTerms given{};
+    given[held] = true;
+    const FittedFusion fitted = fit_fusion_weights(examples, prior, given);
+    EXPECT_EQ(fitted.weights.value[held], -0.5F) << kFusionTermNames[held];
+    EXPECT_NEAR(fitted.loss, loss_of(examples, fitted.weights), 1e-5);
+    EXPECT_LT(fitted.loss, fitted.loss_before);
+    for (std::size_t t = 0; t < kFusionTerms; ++t) {
+      if (t == held) continue;
+      FusionVector less = fitted.weights;
+      FusionVector more = fitted.weights;
+      less.value[t] -= 0.01F;
+      more.value[t] += 0.01F;
+      const auto change = static_cast<double>(fitted.weights.value[t] - prior.value[t]);
+      const double slope = (loss_of(examples, more) - loss_of(examples, less)) / 0.02 + 2e-4 * change;
+      EXPECT_NEAR(slope, 0, 1e-3) << kFusionTermNames[held] << " given, slope of " << kFusionTermNames[t];
+    }
+  }
+}
+
 // Claim: the correct labels of a record share its weight, however many they are. A record without one counts
 // nothing.
 TEST(FitFusionWeights, EndsInTheMinimumWithSeveralCorrectLabels) {
@@ -185,7 +211,7 @@ TEST(LearnFusionWeights, LearnsFromHeldOutRecords) {
   std::vector<FusionVector> learnt;
   for (const int workers : {1, 3}) {
     host::SimCompute compute({.workers = workers});
-    auto fitted = learn_fusion_weights(model, dataset, hold_out, kernels, compute);
+    auto fitted = learn_fusion_weights(model, {}, dataset, hold_out, kernels, compute);
     ASSERT_TRUE(fitted.ok());
     EXPECT_GT(fitted->all.records, 10U);
     EXPECT_LE(fitted->all.loss, fitted->all.loss_before);
@@ -217,7 +243,7 @@ TEST(LearnFusionWeights, RefusesALossThatIsNotFinite) {
   rows.feature[0] = 0;
   const data::HoldOut hold_out(dataset.size(), 60);
   host::SimCompute compute({});
-  const auto fitted = learn_fusion_weights(model, dataset, hold_out, testing::best_kernels(), compute);
+  const auto fitted = learn_fusion_weights(model, {}, dataset, hold_out, testing::best_kernels(), compute);
   ASSERT_FALSE(fitted.ok()) << fitted->all.loss;
   EXPECT_EQ(fitted.error().kind, ErrorKind::kBadData);
   EXPECT_TRUE(fitted.error().where.starts_with("training record ")) << fitted.error().message();
@@ -243,7 +269,7 @@ TEST(LearnFusionWeights, AHalfIsJudgedByTheOther) {
       const auto f = static_cast<std::uint32_t>(rng.below(59));
       dataset.add({f, f + 1}, {1.0F, 2.0F}, {label[i]});
     }
-    const auto fitted = learn_fusion_weights(model, dataset, hold_out, kernels, compute);
+    const auto fitted = learn_fusion_weights(model, {}, dataset, hold_out, kernels, compute);
     ASSERT_TRUE(fitted.ok());
     learnt.push_back(fitted->by_the_other);
   }

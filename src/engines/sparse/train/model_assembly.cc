@@ -86,7 +86,10 @@ FusionOptions fusion_of(const PredictConfig& config) {
   FusionOptions options;
   options.candidates = config.candidates;
   options.neighbours = config.neighbours;
-  set_given_weights(config, options.weights);
+  const auto given = config.given_weights();
+  for (std::size_t term = 0; term < given.size(); ++term) {
+    if (given[term]) options.weights[static_cast<FusionTerm>(term)] = static_cast<float>(*given[term]);
+  }
   options.input_vote_power = static_cast<float>(config.input_vote_power);
   options.sharp_vote_power = static_cast<float>(config.sharp_vote_power);
   options.hidden_vote_power = static_cast<float>(config.hidden_vote_power);
@@ -95,18 +98,6 @@ FusionOptions fusion_of(const PredictConfig& config) {
 }
 
 }  // namespace
-
-void set_given_weights(const PredictConfig& config, FusionVector& weights) {
-  const auto set = [&weights](FusionTerm term, const std::optional<double>& given) {
-    if (given) weights[term] = static_cast<float>(*given);
-  };
-  set(FusionTerm::kNet, config.net_weight);
-  set(FusionTerm::kCentroid, config.centroid_weight);
-  set(FusionTerm::kInput, config.input_vote_weight);
-  set(FusionTerm::kSharp, config.sharp_vote_weight);
-  set(FusionTerm::kHidden, config.hidden_vote_weight);
-  set(FusionTerm::kMixed, config.mixed_vote_weight);
-}
 
 Model assemble_model(TrainedParts parts, const kernels::Kernels& kernels, host::Compute& compute) {
   Model model;

@@ -43,9 +43,6 @@ struct TrainedParts {
 [[nodiscard]] Model assemble_model(TrainedParts parts, const kernels::Kernels& kernels,
                                    host::Compute& compute);
 
-// Replaces weights that the config gives.
-void set_given_weights(const PredictConfig& config, FusionVector& weights);
-
 // Replaces the instances and the counts of labels by those of `dataset`, which has the same features and
 // labels. It is for records that were held out while the network was trained.
 void replace_records(Model& model, const data::Dataset& dataset, const kernels::Kernels& kernels,

@@ -23,22 +23,29 @@
 namespace gossamer::sparse_engine {
 namespace {
 
-// Lines of run.toml as programs wrote them that are older than a change: of a removed key, and of one whose
-// help was written anew. They stay in the fingerprint, so that checkpoints of older programs are resumed.
+// The line of a removed key in run.toml, and helps of keys before they were written anew. They stay in the
+// fingerprint, so that checkpoints of older programs are resumed.
 constexpr std::string_view kMicrobatchesOnce =
     "microbatches = 1                         # parts of a step's samples: nodes compute one while they "
     "exchange another; trains the same; an integer 1..16\n";
 constexpr std::string_view kHeldOutOnce =
-    "held_out = \"auto\"                        # records that training leaves out, to learn the weights of "
-    "prediction on; 0: none; auto or an integer 0..1000000\n";
+    "# records that training leaves out, to learn the weights of prediction on; 0: none; auto or an integer "
+    "0..1000000";
+constexpr std::string_view kLogQOnce =
+    "# correction for how often a label is active: every label, unbiased given the sample, or off; all, "
+    "exact or none";
 
-// Puts a line in front of a key's own one, or in its place.
-enum class Own { kStays, kGoes };
-void put_line(std::string& text, std::string_view key, Own own, std::string_view line) {
+// Where the line of a key begins.
+std::size_t line_of(const std::string& text, std::string_view key) {
   const std::size_t begin = text.find(fmt::format("\n{} = ", key)) + 1;
   CHECK(begin > 0, key);
-  const std::size_t bytes = own == Own::kGoes ? text.find('\n', begin) + 1 - begin : 0;
-  text.replace(begin, bytes, line);
+  return begin;
+}
+
+// Puts another help in the place of a key's own one.
+void put_help(std::string& text, std::string_view key, std::string_view help) {
+  const std::size_t begin = text.find('#', line_of(text, key));
+  text.replace(begin, text.find('\n', begin) - begin, help);
 }
 
 // The fingerprint of the keys that shape the trained network. It leaves out where data lies, how it is
@@ -50,8 +57,9 @@ std::uint64_t config_fingerprint(TrainConfig config) {
   config.cluster = {.codec = config.cluster.codec, .staleness = config.cluster.staleness};
   config.predict = {};
   std::string text = settings::to_toml(train_keys().values(config));
-  put_line(text, "staleness", Own::kStays, kMicrobatchesOnce);
-  put_line(text, "held_out", Own::kGoes, kHeldOutOnce);
+  text.insert(line_of(text, "staleness"), kMicrobatchesOnce);
+  put_help(text, "held_out", kHeldOutOnce);
+  put_help(text, "logq", kLogQOnce);
   return XXH3_64bits(text.data(), text.size());
 }
 

@@ -8,7 +8,9 @@
 // drawn as a negative. Then
 //   kAll    q = 1 - exp(-B f / N) (1 - P), on every active label. Also acts as a prior by frequency.
 //   kExact  q = 1 - (1 - f / N)^(B - 1) (1 - P) for the labels of the other samples; q = 1 for a sample's
-//           own labels, which are there for certain. Given the sample, the partition sum is unbiased.
+//           own labels, which are there for certain. Given the sample, the partition sum is unbiased, as
+//           far as the companions are independent draws. A pass draws each record once, so B has to be
+//           small beside N (docs/lsh.md).
 //   kNone   no correction.
 //
 // Samples of the batch may ask hash tables for further labels (hash_negatives.h). All is then given these
@@ -16,7 +18,7 @@
 // to A - 1:
 //   kExact  q = 1 for certain labels; q = 1 - (1 - f / N)^(B - 1 - A) (1 - P) for the others. A sample that
 //           asks has one more companion that does not ask. So sample number A is taken as given too: for
-//           samples that ask, its labels have q = 1. The partition sum stays unbiased given the sample.
+//           samples that ask, its labels have q = 1. The partition sum stays unbiased as above.
 //   kAll    q = 1 for found labels in the partition sum; a sample's own labels keep the prior by frequency.
 //
 // q depends on the label's count only, so the corrections of common counts are kept in a table per batch
