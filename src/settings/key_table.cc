@@ -41,7 +41,7 @@ std::string accepted_values(const Key& key) {
   switch (key.type) {
     case KeyType::kChoice: return accepted_choices(key);
     case KeyType::kSwitch: return lead + "true or false";
-    case KeyType::kText: return lead + "a text in UTF-8";
+    case KeyType::kText: return lead + "a text";
     case KeyType::kNumber: return fmt::format("{}a number {}..{}", lead, rules.min, rules.max);
     case KeyType::kList:
       return fmt::format("none, or up to {} integers {}..{}, multiples of {}, such as 256,128", kLongestList,

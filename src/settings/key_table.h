@@ -273,7 +273,7 @@ template <auto kFirst, auto... kRest>
                 const Key& key) { return write(key_detail::field<kFirst, kRest...>(config), key.rules); },
       .set = [](Config& config, const Key& key, std::string_view text) -> std::optional<std::string> {
         if (read(text, key.rules, key_detail::field<kFirst, kRest...>(config))) return std::nullopt;
-        return accepted_values(key);
+        return key.type == KeyType::kText ? "a text in UTF-8" : accepted_values(key);
       }};
 }
 
