@@ -94,7 +94,7 @@ Error missing_text() {
 Result<Opened> training_text(const RunTexts& texts, const std::string& source) {
   const OneText text{.key = "data.train", .source = source, .kept = texts.paths.data() + "/train.tokens"};
   const auto same = [&](const Result<Opened>& file) -> Result<bool> {
-    const auto data = check_run_data(texts.host.disk, texts.paths, (*file)->checksum());
+    const auto data = check_run_data(texts.host.disk, texts.paths, {.checksum = (*file)->checksum()});
     return data.ok() ? Result<bool>(*data == RunData::kSame) : data.error();
   };
   const auto named = source.empty() ? Result<std::optional<std::string>>(std::nullopt)

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <numeric>
 
+#include "base/printable.h"
 #include "commands/records/import_space.h"
 #include "commands/records/line_copy.h"
 #include "commands/records/record_formats.h"
@@ -60,28 +60,24 @@ std::string beginning(std::string_view text) {
 
 }  // namespace
 
-void count_labels(std::span<const std::uint32_t> labels, std::vector<std::uint64_t>& counts, DataLook& look) {
+void count_labels(std::span<const std::uint32_t> labels, LabelUse& counts, DataLook& look) {
   ++look.records;
   look.label_entries += labels.size();
   if (labels.empty()) ++look.records_without_labels;
-  for (const std::uint32_t label : labels) {
-    if (label >= counts.size()) counts.resize(label + 1);
-    ++counts[label];
-  }
+  for (const std::uint32_t label : labels) ++counts[label];
 }
 
-void rank_labels(const std::vector<std::uint64_t>& counts, FunctionRef<std::string(std::uint32_t)> label_name,
-                 DataLook& look) {
-  look.labels_unused = static_cast<std::uint64_t>(std::ranges::count(counts, std::uint64_t{0}));
-  look.labels_used_once = static_cast<std::uint64_t>(std::ranges::count(counts, std::uint64_t{1}));
-  std::vector<std::uint32_t> order(counts.size());
-  std::iota(order.begin(), order.end(), 0U);
+void rank_labels(const LabelUse& counts, FunctionRef<std::string(std::uint32_t)> label_name, DataLook& look) {
+  look.labels_unused = look.labels - counts.size();
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> order(counts.begin(), counts.end());
+  look.labels_used_once = static_cast<std::uint64_t>(
+      std::ranges::count_if(order, [](const auto& use) { return use.second == 1; }));
   const auto middle = order.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(10, order.size()));
-  std::partial_sort(order.begin(), middle, order.end(), [&counts](std::uint32_t a, std::uint32_t b) {
-    return counts[a] != counts[b] ? counts[a] > counts[b] : a < b;
+  std::partial_sort(order.begin(), middle, order.end(), [](const auto& a, const auto& b) {
+    return a.second != b.second ? a.second > b.second : a.first < b.first;
   });
   for (auto it = order.begin(); it != middle; ++it)
-    look.frequent_labels.emplace_back(label_name(*it), counts[*it]);
+    look.frequent_labels.emplace_back(label_name(it->first), it->second);
 }
 
 Result<data::ReadReport> copy_text(const run::NodeHost& host, const DataImportRequest& request,
@@ -112,20 +108,20 @@ Result<DataLook> look_at_text(const run::NodeHost& host, const std::string& path
   auto source = data::open_bytes(host.disk, path);
   if (!source.ok()) return source.error();
   DataLook look;
-  std::vector<std::uint64_t> counts;
+  LabelUse counts;
   data::RecordAssembler assembler;
   const auto read = data::read_jsonl(
       **source, {.compute = &host.compute}, [&](const data::JsonlRecord& record) -> Result<void> {
         auto labels = assembler.labels(record);
         if (!labels.ok()) return labels.error();
         count_labels(*labels, counts, look);
+        for (const std::uint32_t label : *labels) look.labels = std::max(look.labels, label + 1);
         if (look.examples.size() < 3) {
           look.examples.push_back(dump({{"text", beginning(record.text)}, {"labels", labels_json(record)}}));
         }
         return {};
       });
   if (!read.ok()) return read.error();
-  look.labels = static_cast<std::uint32_t>(counts.size());
   const data::NameTable& names = assembler.label_names();
   rank_labels(
       counts,
@@ -141,7 +137,7 @@ Result<DataLook> look_at_cache(const run::NodeHost& host, const std::string& pat
   if (!opened.ok()) return opened.error();
   const data::Dataset& dataset = **opened;
   DataLook look;
-  std::vector<std::uint64_t> counts(dataset.labels());
+  LabelUse counts;
   for (std::uint64_t i = 0; i < dataset.size(); ++i) {
     count_labels(dataset.record(RecordIndex(i)).labels, counts, look);
     if (i < 3) look.examples.push_back(show_record(dataset, RecordIndex(i)));
@@ -220,10 +216,10 @@ std::string to_text(const DataLook& look) {
                       run::human_count(look.labels_unused), run::human_count(look.labels_used_once));
   text += "most frequent labels\n";
   for (const auto& [label, count] : look.frequent_labels) {
-    text += fmt::format("  {:>10}  {}\n", run::human_count(count), label);
+    text += fmt::format("  {:>10}  {}\n", run::human_count(count), visible(label));
   }
   text += "first records\n";
-  for (const std::string& example : look.examples) text += fmt::format("  {}\n", example);
+  for (const std::string& example : look.examples) text += fmt::format("  {}\n", visible(example));
   return text;
 }
 

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -57,11 +58,13 @@ struct DataLook {
 // kFailed when there is neither.
 [[nodiscard]] Result<DataLook> inspect_data(const run::NodeHost& host, const std::string& directory);
 
+// How many records have a label; no entry for none. A number of a label may be any below 2^32 - 1, so nothing
+// here is as long as the numbers are high.
+using LabelUse = std::unordered_map<std::uint32_t, std::uint64_t>;
 // Adds the labels of one record to the counts of a look.
-void count_labels(std::span<const std::uint32_t> labels, std::vector<std::uint64_t>& counts, DataLook& look);
-// Puts the most frequent labels of the counts into the look, with their names.
-void rank_labels(const std::vector<std::uint64_t>& counts, FunctionRef<std::string(std::uint32_t)> label_name,
-                 DataLook& look);
+void count_labels(std::span<const std::uint32_t> labels, LabelUse& counts, DataLook& look);
+// Puts the most frequent labels of the counts into the look, with their names. Requires look.labels.
+void rank_labels(const LabelUse& counts, FunctionRef<std::string(std::uint32_t)> label_name, DataLook& look);
 
 // Checks text records and writes those of the request's sources to `path`, which appears whole or not at all.
 [[nodiscard]] Result<data::ReadReport> copy_text(const run::NodeHost& host, const DataImportRequest& request,

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "commands/records/evaluation_set.h"
+#include "engines/sparse/model/model.h"
 #include "run/test_machine.h"
 
 namespace gossamer::commands {
@@ -18,6 +20,16 @@ using ::testing::HasSubstr;
 
 constexpr data::RecordFormat kJsonl = data::RecordFormat::kJsonlText;
 constexpr data::RecordFormat kXmc = data::RecordFormat::kXmc;
+
+// Labels of a test set.
+struct Labels final : TestBlocks {
+  using TestBlocks::TestBlocks;
+  Result<void> take(const data::SparseRows& /*queries*/, const data::LabelSets& truth) override {
+    seen.insert(seen.end(), truth.label.begin(), truth.label.end());
+    return {};
+  }
+  std::vector<std::uint32_t> seen;
+};
 
 // Several sources, each with its own header, become one set of records, and a look counts them.
 TEST(DataImport, SourcesAddUp) {
@@ -39,11 +51,54 @@ TEST(DataImport, SourcesAddUp) {
   EXPECT_EQ(look->records_without_labels, 1U);
   EXPECT_EQ(look->labels_unused, 2U);
   EXPECT_EQ(look->labels_used_once, 1U);
-  EXPECT_THAT(look->frequent_labels, ElementsAre(std::pair("0", 10), std::pair("1", 10), std::pair("4", 1),
-                                                 std::pair("2", 0), std::pair("3", 0)));
+  EXPECT_THAT(look->frequent_labels, ElementsAre(std::pair("0", 10), std::pair("1", 10), std::pair("4", 1)));
   EXPECT_THAT(look->examples,
               ElementsAre("labels 0; features 0:1 1:1 2:1 6:2", "labels 1; features 3:1 4:1 5:1 7:2",
                           "labels 0; features 0:1 1:1 2:1 8:2"));
+}
+
+// Claim: the highest number of a label costs a look, or a test, no more memory than another one does. It may
+// be one of numbered records or of text.
+TEST(DataImport, HighLabels) {
+  for (const bool text : {true, false}) {
+    SimMachine machine;
+    write(machine.disk, "f",
+          text ? "{\"text\":\"a b c\",\"labels\":[4294967294]}\n{\"text\":\"a\",\"labels\":[7]}\n"
+               : "4294967294 0:1\n7 1:1\n");
+    ASSERT_TRUE(
+        import_data(machine.host(), {.kind = text ? kJsonl : kXmc, .sources = {"f"}, .directory = "out"})
+            .ok());
+    const auto look = inspect_data(machine.host(), "out");
+    ASSERT_TRUE(look.ok()) << look.error().message();
+    EXPECT_EQ(look->labels, 4294967295U);
+    EXPECT_EQ(look->labels_unused, 4294967293U);
+    EXPECT_EQ(look->labels_used_once, 2U);
+    EXPECT_THAT(look->frequent_labels, ElementsAre(std::pair("7", 1), std::pair("4294967294", 1)));
+    if (text) continue;
+    sparse_engine::Model model;
+    model.network.shape.features = 2;
+    Labels labels(model, 10);
+    const Source test{.path = "out/records.cache", .format = data::RecordFormat::kCache};
+    const auto done = read_test_set(machine.host(), {.source = test}, labels);
+    ASSERT_TRUE(done.ok()) << done.error().message();
+    EXPECT_THAT(labels.seen, ElementsAre(4294967294U, 7U));
+  }
+}
+
+// Claim: no name of a label or feature moves the cursor or ends a line where a look is shown. JSON has it as
+// it is.
+TEST(DataImport, ShowsNamesOnOneLine) {
+  SimMachine machine;
+  write(machine.disk, "f",
+        "{\"features\": {\"f\\ng\": 1}, \"labels\": [\"l\\nm\", \"\\u0000\", \"\\u001b[2J\"]}\n");
+  ASSERT_TRUE(import_data(machine.host(), {.kind = kJsonl, .sources = {"f"}, .directory = "out"}).ok());
+  const auto look = inspect_data(machine.host(), "out");
+  ASSERT_TRUE(look.ok()) << look.error().message();
+  const std::string text = to_text(*look);
+  EXPECT_THAT(text, HasSubstr("1  l\\x0am\n"));
+  EXPECT_THAT(text, HasSubstr("'l\\x0am' '\\x00' '\\x1b[2J'; features f\\x0ag:1\n"));
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(to_json(*look))["frequent_labels"][0]["label"], "l\nm");
 }
 
 // Sessions of several sources become one file of good lines. A look at it counts the records they make.

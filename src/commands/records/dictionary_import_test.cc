@@ -36,6 +36,25 @@ TEST(FindDictionaries, SortsByName) {
   EXPECT_FALSE(find_dictionaries(disk, {"nowhere"}).ok());
 }
 
+// Claim: an import says how many definitions it has left out, in its text and as JSON. Its text says nothing
+// of none.
+TEST(ImportDictionary, SaysWhatIsLeftOut) {
+  run::testing::SimMachine machine;
+  const std::string good = "{\"text\": \"some words\", \"labels\": [\"a\"]}\n";
+  run::testing::write(machine.disk, "good.jsonl", good);
+  run::testing::write(machine.disk, "some.jsonl", good + "{\"text\": \"???\", \"labels\": [\"b\"]}\n");
+  const auto import = [&](const std::string& name) {
+    const auto done =
+        import_files(machine.host(), {.kind = "dictionary", .sources = {name + ".jsonl"}, .directory = name});
+    EXPECT_TRUE(done.ok());
+    return *done;
+  };
+  EXPECT_EQ(import("good").text.find("left out"), std::string::npos);
+  const Report some = import("some");
+  EXPECT_NE(some.text.find("(1 left out: no word, or no name)\n"), std::string::npos) << some.text;
+  EXPECT_NE(some.json.find("\"left_out\":1"), std::string::npos) << some.json;
+}
+
 // Claim: an import that leaves fewer definitions to train on than it holds out says so, also when quiet, with
 // a flag that holds out fewer. With that flag nothing is said.
 TEST(ImportDictionary, WarnsWhereMostIsHeldOut) {

@@ -91,13 +91,12 @@ Error other_labels(Naming got) {
           .fix = "write the labels as in the training records"};
 }
 
-// The numbers that a test set's labels have in the model.
+// The numbers that a test set's labels have in the model; empty when they are the same.
 std::vector<std::uint32_t> label_numbers(const data::Dataset& dataset, data::NameTable& table) {
-  std::vector<std::uint32_t> numbers(dataset.labels());
-  const bool by_name = table.size() > 0;
-  for (std::uint32_t label = 0; label < numbers.size(); ++label) {
-    numbers[label] = by_name ? table.id(dataset.label_name(label)) : label;
-  }
+  std::vector<std::uint32_t> numbers;
+  if (!dataset.has_label_names()) return numbers;
+  for (std::uint32_t label = 0; label < dataset.labels(); ++label)
+    numbers.push_back(table.id(dataset.label_name(label)));
   return numbers;
 }
 
@@ -146,7 +145,8 @@ Result<void> read_cached_test(const run::NodeHost& host, const std::string& path
       blocks.parser().add_features(pairs, blocks.queries());
     }
     labels.clear();
-    for (const std::uint32_t label : record.labels) labels.push_back(numbers[label]);
+    for (const std::uint32_t label : record.labels)
+      labels.push_back(numbers.empty() ? label : numbers[label]);
     std::ranges::sort(labels);
     if (auto done = blocks.truth(labels); !done.ok()) return done;
   }

@@ -65,16 +65,20 @@ std::string dictionary_json(const text::DictionaryReport& report, const std::str
                     {"train", report.train},
                     {"test", report.test},
                     {"near_copies", report.near_copies},
+                    {"left_out", report.left_out},
                     {"path", directory}});
 }
 
 std::string dictionary_text(const text::DictionaryReport& report, const std::string& directory) {
-  return fmt::format(
+  std::string text = fmt::format(
       "{} definitions of {} headwords: {} to train on in {}/records.jsonl, {} held out in {}/test.jsonl\n"
       "({} more would have been held out, but another definition says nearly the same)\n",
       run::human_count(report.definitions), run::human_count(report.headwords),
       run::human_count(report.train), directory, run::human_count(report.test), directory,
       run::human_count(report.near_copies));
+  if (report.left_out > 0)
+    text += fmt::format("({} left out: no word, or no name)\n", run::human_count(report.left_out));
+  return text;
 }
 
 Result<Report> import_dictionary(const run::NodeHost& host, const ImportFiles& wanted) {

@@ -54,7 +54,7 @@ Result<DataLook> look_at_sessions(const run::NodeHost& host, const std::string& 
   if (!source.ok()) return source.error();
   DataLook look;
   data::NameTable items;
-  std::vector<std::uint64_t> counts;
+  LabelUse counts;
   const auto read = data::read_sessions(**source, {.compute = &host.compute},
                                         [&](const data::Session& session) -> Result<void> {
                                           const bool target_only = !session.target.empty();
@@ -76,7 +76,6 @@ Result<DataLook> look_at_sessions(const run::NodeHost& host, const std::string& 
   if (!read.ok()) return read.error();
   look.features = items.size();
   look.labels = items.size();
-  counts.resize(items.size());
   rank_labels(counts, [&items](std::uint32_t label) { return std::string(items.name(label)); }, look);
   return look;
 }

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -76,6 +77,12 @@ Result<std::optional<text::FeaturizerState>> read_vocabulary(host::Disk& disk, c
   if (state.features.size() != state.document_frequency.size() || distinct.size() != state.features.size()) {
     return damaged_vocabulary(path, "features that are not distinct, or not counted");
   }
+  if (!text::in_range(state.options)) return damaged_vocabulary(path, "an option out of its range");
+  if (!std::ranges::all_of(state.features, text::can_be_feature))
+    return damaged_vocabulary(path, "a feature that is too long");
+  const auto counted = [&state](std::uint32_t times) { return times > 0 && times <= state.documents; };
+  if (!std::ranges::all_of(state.document_frequency, counted))
+    return damaged_vocabulary(path, "a feature in more documents than there are, or in none");
   return std::optional(std::move(state));
 }
 

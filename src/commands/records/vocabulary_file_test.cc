@@ -2,6 +2,11 @@
 #include "commands/records/vocabulary_file.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "host/api/files.h"
 #include "host/sim/disk.h"
@@ -50,6 +55,41 @@ TEST(VocabularyFile, RefusesDamage) {
     ASSERT_FALSE(back.ok()) << length;
     EXPECT_EQ(back.error().kind, ErrorKind::kBadData);
     EXPECT_EQ(back.error().where, "v.json");
+  }
+}
+
+// Claim: a vocabulary that no import can have written is bad data: options out of their ranges, also those
+// that wrap, features that are too long, counts that do not fit the documents.
+TEST(VocabularyFile, RefusesWhatNoImportWrites) {
+  host::SimDisk disk;
+  text::FeaturizerState state;
+  state.features = {"deer", "owl"};
+  state.document_frequency = {4, 1};
+  state.documents = 4;
+  ASSERT_TRUE(write_vocabulary(disk, "v.json", state).ok());
+  const auto good = nlohmann::json::parse(*host::read_text(disk, "v.json"));
+  const auto read_with = [&](const char* place, const nlohmann::json& value) {
+    nlohmann::json json = good;
+    json[nlohmann::json::json_pointer(place)] = value;
+    EXPECT_TRUE(host::replace_file(disk, "v.json", json.dump()).ok());
+    return read_vocabulary(disk, "v.json");
+  };
+  EXPECT_TRUE(read_with("/documents", 4).ok());
+  for (const auto& [place, value] : std::vector<std::pair<const char*, nlohmann::json>>{
+           {"/documents", 3},
+           {"/document_frequency/1", 0},
+           {"/options/subword_min", 1},
+           {"/options/subword_max", 17},
+           {"/options/subword_max", -1},
+           {"/options/max_features", 0},
+           {"/options/max_features", 4294967295U},
+           {"/features/1", std::string(129, 'x')},
+           {"/features/1", std::string(500, 'x')},
+       }) {
+    const auto read = read_with(place, value);
+    ASSERT_FALSE(read.ok()) << place << " " << value;
+    EXPECT_EQ(read.error().kind, ErrorKind::kBadData);
+    EXPECT_EQ(read.error().where, "v.json");
   }
 }
 

@@ -126,7 +126,7 @@ Result<DataLook> look_at_words(const run::NodeHost& host, const std::string& pat
   if (!source.ok()) return source.error();
   DataLook look;
   data::NameTable words;
-  std::vector<std::uint64_t> counts;
+  LabelUse counts;
   std::string line;
   const auto end_line = [&] {
     if (!line.empty() && look.examples.size() < 3) look.examples.push_back(line);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <string>
 #include <string_view>
 
 #include "base/printable.h"
@@ -13,6 +14,8 @@ namespace gossamer::commands {
 namespace {
 
 constexpr std::size_t kDigits = 16;
+
+std::string line_of(std::uint64_t checksum) { return fmt::format("{:016x}\n", checksum); }
 
 bool is_sum(std::string_view text) {
   return text.size() == kDigits + 1 && text.ends_with('\n') &&
@@ -31,18 +34,20 @@ Error damaged(const std::string& path, std::string_view text) {
 
 }  // namespace
 
-Result<RunData> check_run_data(host::Disk& disk, const run::RunPaths& paths, std::uint64_t checksum) {
+Result<RunData> check_run_data(host::Disk& disk, const run::RunPaths& paths, const DataSum& data) {
   const std::string path = paths.data_sum();
-  const std::string now = fmt::format("{:016x}\n", checksum);
-  const auto kept = has_data_sum(disk, paths);
-  if (!kept.ok()) return kept.error();
-  if (!*kept) {
+  const std::string now = line_of(data.checksum);
+  const auto keep = [&]() -> Result<RunData> {
     const auto done = host::replace_file(disk, path, now);
     return done.ok() ? Result<RunData>(RunData::kSame) : done.error();
-  }
+  };
+  const auto kept = has_data_sum(disk, paths);
+  if (!kept.ok()) return kept.error();
+  if (!*kept) return keep();
   const auto begun = host::read_text(disk, path);
   if (!begun.ok()) return begun.error();
   if (*begun == now) return RunData::kSame;
+  if (data.former && *begun == line_of(*data.former)) return keep();
   if (!is_sum(*begun)) return damaged(path, *begun);
   return RunData::kOther;
 }

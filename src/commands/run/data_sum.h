@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -22,9 +23,14 @@ enum class RunData {
   kOther,
 };
 
+struct DataSum {
+  std::uint64_t checksum = 0;
+  // What an earlier build has kept for the same data, where that is another. It is replaced.
+  std::optional<std::uint64_t> former = {};
+};
 // Whether data with this checksum is that of the run in a directory. kBadData where the file is damaged.
 [[nodiscard]] Result<RunData> check_run_data(host::Disk& disk, const run::RunPaths& paths,
-                                             std::uint64_t checksum);
+                                             const DataSum& data);
 
 // Whether the run in a directory has kept a checksum.
 [[nodiscard]] Result<bool> has_data_sum(host::Disk& disk, const run::RunPaths& paths);

@@ -7,7 +7,6 @@
 #include <span>
 #include <utility>
 
-#include "base/digest.h"
 #include "commands/records/record_import.h"
 #include "commands/records/weighting_choice.h"
 #include "engines/sparse/predict/calibration.h"
@@ -38,16 +37,31 @@ std::string RecordSamples::describe() const {
 }
 
 std::uint64_t RecordSamples::checksum() const {
+  Digest digest = names_digest();
+  if (!featurizer_) return digest.value();
+  const auto add = [&digest](const auto& values) { digest.add(std::as_bytes(std::span(values))); };
+  const text::FeaturizerOptions& options = featurizer_->options;
+  add(std::array{featurizer_->documents});
+  add(std::array{std::uint32_t{options.stems}, options.subword_min, options.subword_max,
+                 options.min_document_frequency, options.max_features});
+  add(std::array{options.stem_weight, options.subword_weight});
+  return digest.value();
+}
+
+std::uint64_t RecordSamples::former_checksum() const { return names_digest().value(); }
+
+// The digest of the records and of the counted features.
+Digest RecordSamples::names_digest() const {
   Digest digest;
   const auto add = [&digest](const auto& values) { digest.add(std::as_bytes(std::span(values))); };
   add(std::array{records_->checksum()});
-  if (!featurizer_) return digest.value();
+  if (!featurizer_) return digest;
   for (const std::string& feature : featurizer_->features) {
     add(std::array{feature.size()});
     add(feature);
   }
   add(featurizer_->document_frequency);
-  return digest.value();
+  return digest;
 }
 
 text::FittedWeighting RecordSamples::weigh(const sparse_engine::TrainConfig& config) const {

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/digest.h"
 #include "commands/train/samples.h"
 #include "engines/sparse/train/batch_reader.h"
 #include "learn/data/cached_dataset.h"
@@ -31,6 +32,7 @@ class RecordSamples : public Samples {
   [[nodiscard]] std::string describe() const override;
   [[nodiscard]] std::string_view counted() const override { return "records"; }
   [[nodiscard]] std::uint64_t checksum() const override;
+  [[nodiscard]] std::uint64_t former_checksum() const override;
   [[nodiscard]] text::FittedWeighting weigh(const sparse_engine::TrainConfig& config) const override;
 
   void begin(const Plan& plan) override;
@@ -44,6 +46,7 @@ class RecordSamples : public Samples {
                                        sparse_engine::Predictor& net) const override;
 
  private:
+  [[nodiscard]] Digest names_digest() const;
   [[nodiscard]] Result<void> learn_fusion(sparse_engine::Model& model) const;
   // What the model is for, and how its queries are read where they are lines of names.
   [[nodiscard]] virtual const char* task() const { return "xmc"; }

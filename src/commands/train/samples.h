@@ -51,6 +51,8 @@ class Samples {
   // Tells the data from other data, with its order and all names. The same data has the same, wherever and
   // whenever it was imported.
   [[nodiscard]] virtual std::uint64_t checksum() const = 0;
+  // What earlier builds kept for the same data.
+  [[nodiscard]] virtual std::uint64_t former_checksum() const { return checksum(); }
   // Bytes of memory that each process needs for the data.
   [[nodiscard]] virtual std::uint64_t bytes() const { return 0; }
   // How features are weighted, and why.

@@ -169,7 +169,8 @@ class SparseTraining final : public Training {
     CachePlace place{.directory = paths_.cache()};
     auto kept = open(place);
     if (kept.ok() && samples_ != nullptr) {
-      const auto data = check_run_data(host_.disk, paths_, samples_->checksum());
+      const auto data = check_run_data(
+          host_.disk, paths_, {.checksum = samples_->checksum(), .former = samples_->former_checksum()});
       if (!data.ok()) return data.error();
       if (*data == RunData::kSame) return {};
       samples_.reset();
@@ -180,7 +181,8 @@ class SparseTraining final : public Training {
     if (auto imported = import(place); !imported.ok()) return imported;
     if (auto opened = open(place); !opened.ok()) return opened;
     if (samples_ == nullptr) return missing_data();
-    const auto data = check_run_data(host_.disk, paths_, samples_->checksum());
+    const auto data = check_run_data(
+        host_.disk, paths_, {.checksum = samples_->checksum(), .former = samples_->former_checksum()});
     if (!data.ok()) return data.error();
     return *data == RunData::kSame ? Result<void>() : other_data(config_.data.train);
   }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <cstdint>
@@ -224,6 +225,68 @@ struct TextRun {
                                .stop_requested = goes_on});
   }
 };
+
+// Claim: a run of texts that goes on with another vocabulary than it began with has it read again, whatever
+// of it was changed, and ends with the same model. Where its text is gone it is refused.
+TEST(TrainRun, OfTextKeepsItsVocabulary) {
+  const TextRun run(data::RecordFormat::kJsonlText);
+  SimMachine machine;
+  host::Disk& disk = machine.disk;
+  run.put_data(disk);
+  ASSERT_TRUE(run.train(machine.host()).ok());
+  const auto model = files_of(disk, "/run/model");
+  const auto good = nlohmann::json::parse(*host::read_text(disk, "/run/cache/vocabulary.json"));
+  const auto go_on_with = [&](const char* place, const nlohmann::json& value) {
+    nlohmann::json json = good;
+    json[nlohmann::json::json_pointer(place)] = value;
+    write(disk, "/run/cache/vocabulary.json", json.dump());
+    EXPECT_TRUE(disk.remove_all("/run/summary.json").ok());
+    return run.train(machine.host());
+  };
+  for (const auto& [place, value] : std::vector<std::pair<const char*, nlohmann::json>>{
+           {"/documents", 41},
+           {"/options/stems", false},
+           {"/options/subword_min", 1},
+           {"/options/subword_max", 3},
+           {"/options/subword_max", -1},
+           {"/options/min_document_frequency", 9},
+           {"/options/max_features", 0},
+           {"/options/max_features", 99},
+           {"/options/stem_weight", 0.5},
+           {"/options/subword_weight", 0.5},
+       }) {
+    SCOPED_TRACE(place);
+    machine.console.text.clear();
+    const auto done = go_on_with(place, value);
+    ASSERT_TRUE(done.ok()) << done.error().message();
+    EXPECT_TRUE(machine.said("is damaged, and /data/train is read again")) << machine.console.text;
+    EXPECT_EQ(files_of(disk, "/run/model"), model);
+  }
+  ASSERT_TRUE(disk.remove_all("/data/train").ok());
+  const auto refused = go_on_with("/documents", 41);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, ErrorKind::kBadData);
+}
+
+// Claim: a run of texts goes on with the checksum of an earlier build, which left options and documents out,
+// and keeps the one of today from then on.
+TEST(TrainRun, OfTextGoesOnFromAnEarlierBuild) {
+  const TextRun run(data::RecordFormat::kJsonlText);
+  SimMachine machine;
+  run.put_data(machine.disk);
+  ASSERT_TRUE(run.train(machine.host()).ok());
+  const std::string sum = *host::read_text(machine.disk, "/run/data.sum");
+  const auto samples = open_samples(machine.host(), run.config, {.directory = "/run/cache"});
+  ASSERT_TRUE(samples.ok() && *samples != nullptr);
+  const std::string former = fmt::format("{:016x}\n", (*samples)->former_checksum());
+  ASSERT_NE(former, sum);
+  write(machine.disk, "/run/data.sum", former);
+  ASSERT_TRUE(machine.disk.remove_all("/run/summary.json").ok());
+  machine.console.text.clear();
+  ASSERT_TRUE(run.train(machine.host()).ok());
+  EXPECT_FALSE(machine.said("read again")) << machine.console.text;
+  EXPECT_EQ(*host::read_text(machine.disk, "/run/data.sum"), sum);
+}
 
 // Claim: after a crash at any disk operation, a run of texts or words goes on to the same model. The same
 // holds for a crash while a damaged copy of its data is read again, whichever file of it is damaged or gone.

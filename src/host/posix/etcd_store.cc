@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/printable.h"
 #include "host/posix/etcd_client.h"
 #include "host/posix/etcd_requests.h"
 #include "json/read_json.h"
@@ -42,6 +43,15 @@ Error not_etcd(const std::string& where, const json& answer) {
                .got = answer.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 200),
                .expected = "what was asked for",
                .fix = "see that this is the address of an etcd 3.4 or newer"};
+}
+
+Error damaged_redo(const std::string& where, const std::string& keys, std::string got) {
+  return Error{.kind = ErrorKind::kBadData,
+               .where = fmt::format("{}, keys {}*", where, keys),
+               .what = "the redo log of a large commit is damaged",
+               .got = std::move(got),
+               .expected = "pieces of the size that redo/commit names",
+               .fix = "put back a copy of etcd's data"};
 }
 
 Error not_our_format(const std::string& where, const std::string& key, const std::string& got) {
@@ -335,13 +345,7 @@ Result<void> EtcdStore::finish_redo() {
   const auto text = read_redo();
   if (!text.ok()) return text.error();
   const auto changes = text->empty() ? Changes() : decode(*text);
-  if (!changes) {
-    return Error{.kind = ErrorKind::kBadData,
-                 .where = fmt::format("{}, keys {}*", client_->where(), key("redo/")),
-                 .what = "the redo log of a large commit is damaged",
-                 .expected = "pieces of the size that redo/commit names",
-                 .fix = "put back a copy of etcd's data"};
-  }
+  if (!changes) return damaged_redo(client_->where(), key("redo/"), {});
   return apply_redo(*changes);
 }
 
@@ -349,9 +353,15 @@ Result<std::string> EtcdStore::read_redo() {
   std::string text;
   const auto commit = client_->post("/v3/kv/range", {{"key", etcd::to_base64(key("redo/commit"))}});
   if (!commit.body) return commit.error;
-  const std::string size = etcd::bytes(etcd::only(*commit.body), "value");
+  const json& pair = etcd::only(*commit.body);
+  if (pair.is_null()) return text;
+  // A size that cannot be read is no missing commit: its log would be thrown away.
+  const std::string size = etcd::bytes(pair, "value");
   std::size_t bytes = 0;
-  std::from_chars(size.data(), size.data() + size.size(), bytes);
+  const auto [end, error] = std::from_chars(size.data(), size.data() + size.size(), bytes);
+  if (error != std::errc() || end != size.data() + size.size() || bytes == 0) {
+    return damaged_redo(client_->where(), key("redo/"), fmt::format("redo/commit {}", quote(size)));
+  }
   while (text.size() < bytes) {
     if (auto kept = keep(); !kept.ok()) return kept.error();
     const auto chunk = client_->post("/v3/kv/range", {{"key", etcd::to_base64(chunk_key(text.size()))}});

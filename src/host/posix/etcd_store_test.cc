@@ -348,7 +348,8 @@ TEST_F(EtcdStoreTest, Options) {
   EXPECT_TRUE(EtcdStore::create({.urls = {"https://a:1"}, .run = "a", .access = {.name = "n"}}).ok());
 }
 
-// State of a newer format is refused and left alone; so is a redo log that is cut short.
+// State of a newer format is refused and left alone; so is a redo log that is cut short, or whose
+// size cannot be read.
 TEST_F(EtcdStoreTest, ForeignState) {
   const auto set = [this](const std::string& key, const std::string& value) {
     static_cast<void>(server_->ask(
@@ -372,6 +373,17 @@ TEST_F(EtcdStoreTest, ForeignState) {
   EXPECT_EQ(damaged.error().kind, ErrorKind::kBadData);
   EXPECT_THAT(damaged.error().message(), HasSubstr("the redo log of a large commit is damaged"));
   EXPECT_FALSE(*open({server_->url()})->leader());  // the lead was given back
+  // A size that is none says nothing about the pieces: they may be a whole commit.
+  for (const char* size : {"x", "", "0", "5 ", "-1", "99999999999999999999999"}) {
+    SCOPED_TRACE(size);
+    set("redo/commit", size);
+    const auto unreadable = open({server_->url()})->campaign({});
+    ASSERT_FALSE(unreadable.ok());
+    EXPECT_EQ(unreadable.error().kind, ErrorKind::kBadData);
+    EXPECT_THAT(unreadable.error().message(),
+                HasSubstr(fmt::format("got redo/commit '{}'", size).substr(0, 40)));
+    EXPECT_THAT(server_->keys(kRun), ::testing::IsSupersetOf({"redo/chunk/000000", "redo/commit"}));
+  }
 }
 
 // Runs in one etcd do not see each other, also where one id begins with the other.

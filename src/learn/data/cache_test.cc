@@ -225,6 +225,40 @@ TEST(Cache, NamesLies) {
   EXPECT_THAT(lie(128 + 12, 3), HasSubstr("a trailer that contradicts the file"));
 }
 
+// Claim: names that are not distinct or not UTF-8 are refused, with the first such name, whatever the number
+// of workers. A name of a label may be that of a feature.
+TEST(Cache, RefusesNamesThatAreNotDistinct) {
+  const auto read = [](const std::vector<std::string_view>& labels,
+                       const std::vector<std::string_view>& features) {
+    host::SimDisk disk;
+    auto writer = CacheWriter::create(disk, "set.cache");
+    EXPECT_TRUE((*writer)->add(CollectedRecord{{0}, {1}, {0}}.view()).ok());
+    EXPECT_TRUE((*writer)
+                    ->finish({.features = 4, .labels = 4, .feature_names = features, .label_names = labels})
+                    .ok());
+    std::string told;
+    for (int workers = 1; workers <= 5; ++workers) {
+      const auto opened_set = opened(*host::read_text(disk, "set.cache"), workers);
+      const std::string now = opened_set.ok() ? "ok" : opened_set.error().got;
+      EXPECT_TRUE(opened_set.ok() || opened_set.error().kind == ErrorKind::kBadData);
+      EXPECT_TRUE(told.empty() || told == now) << told << ", and with " << workers << " workers " << now;
+      told = now;
+    }
+    return told;
+  };
+  const std::vector<std::string_view> good = {"a", "", "\xc3\xa9", "d"};
+  EXPECT_EQ(read(good, good), "ok");
+  EXPECT_EQ(read({"L0", "L1", "L0", "L0"}, good),
+            "the name of label 2, 'L0', which is that of an earlier one, too");
+  EXPECT_EQ(read(good, {"x", "x", "y", "y"}),
+            "the name of feature 1, 'x', which is that of an earlier one, too");
+  EXPECT_EQ(read(good, {"x", "", "y", ""}),
+            "the name of feature 3, '', which is that of an earlier one, too");
+  EXPECT_EQ(read({"a", "b", "\xc3", "\xff"}, good), "the name of label 2, '\\xC3', which is not UTF-8");
+  // Half a character in one name and half in the next are UTF-8 together.
+  EXPECT_EQ(read(good, {"a", "b\xc3", "\xa9", "d"}), "the name of feature 1, 'b\\xC3', which is not UTF-8");
+}
+
 // A writer that is dropped before the end leaves nothing behind, and what was there stays.
 TEST(Cache, DroppedWriterLeavesNothing) {
   host::SimDisk disk;

@@ -9,9 +9,12 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "base/printable.h"
+#include "learn/data/utf8.h"
 
 namespace gossamer::data {
 namespace {
@@ -100,6 +103,44 @@ const char* block_fault(std::span<const std::byte> block, const cache::BlockEntr
   return nullptr;
 }
 
+// What is wrong with names, and the first name with which it is.
+struct NameFault {
+  std::size_t name = SIZE_MAX;
+  const char* what = nullptr;
+};
+
+std::string_view name_at(const cache::Names& names, std::size_t i) {
+  return names.bytes.substr(names.offset[i], names.offset[i + 1] - names.offset[i]);
+}
+
+// The fault of names whose hash gives `part` of `parts`: equal names are in one part.
+NameFault name_fault(const cache::Names& names, std::size_t part, std::size_t parts) {
+  struct Hashed {
+    std::uint64_t hash;
+    std::size_t name;
+  };
+  std::vector<Hashed> own;
+  NameFault fault;
+  for (std::size_t i = 0; i + 1 < names.offset.size(); ++i) {
+    const std::string_view name = name_at(names, i);
+    const std::uint64_t hash = XXH3_64bits(name.data(), name.size());
+    if (hash % parts != part) continue;
+    own.push_back({hash, i});
+    if (fault.what == nullptr && utf8_prefix(name) < name.size()) fault = {i, "is not UTF-8"};
+  }
+  std::sort(own.begin(), own.end(), [&names](const Hashed& a, const Hashed& b) {
+    if (a.hash != b.hash) return a.hash < b.hash;
+    const auto order = name_at(names, a.name) <=> name_at(names, b.name);
+    return order != 0 ? order < 0 : a.name < b.name;
+  });
+  for (std::size_t i = 1; i < own.size(); ++i) {
+    const bool again =
+        own[i - 1].hash == own[i].hash && name_at(names, own[i - 1].name) == name_at(names, own[i].name);
+    if (again && own[i].name < fault.name) fault = {own[i].name, "is that of an earlier one, too"};
+  }
+  return fault;
+}
+
 // Checks a file from its end to its front.
 class Verifier {
  public:
@@ -112,6 +153,9 @@ class Verifier {
   [[nodiscard]] Result<cache::Names> names(std::uint64_t& at, std::uint64_t end, std::uint64_t count) const;
   [[nodiscard]] Result<void> contents(const cache::Trailer& trailer,
                                       std::span<const cache::BlockEntry> blocks,
+                                      host::Compute& compute) const;
+  // A model knows labels and features by name, so that each name is one's alone.
+  [[nodiscard]] Result<void> distinct(const cache::Names& names, std::string_view kind,
                                       host::Compute& compute) const;
 
  private:
@@ -225,6 +269,21 @@ Result<void> Verifier::contents(const cache::Trailer& trailer, std::span<const c
   return totals(trailer, blocks);
 }
 
+Result<void> Verifier::distinct(const cache::Names& names, std::string_view kind,
+                                host::Compute& compute) const {
+  std::vector<NameFault> faults(static_cast<std::size_t>(compute.workers()));
+  compute.run([&](int worker) {
+    const auto part = static_cast<std::size_t>(worker);
+    faults[part] = name_fault(names, part, faults.size());
+  });
+  const NameFault& first = *std::ranges::min_element(faults, {}, &NameFault::name);
+  if (first.what == nullptr) return {};
+  return damaged(name_, "the dataset cache is damaged",
+                 fmt::format("the name of {} {}, {}, which {}", kind, first.name,
+                             quote(name_at(names, first.name)), first.what),
+                 "distinct names in UTF-8");
+}
+
 Result<void> Verifier::totals(const cache::Trailer& trailer,
                               std::span<const cache::BlockEntry> blocks) const {
   std::uint64_t records = 0;
@@ -286,6 +345,10 @@ Result<std::unique_ptr<CachedDataset>> CachedDataset::open(std::unique_ptr<host:
   }
   if (at != end) return damaged(name, "the dataset cache is damaged", "bytes behind the footer", "none");
   if (auto done = verifier.contents(*trailer, *blocks, compute); !done.ok()) return done.error();
+  for (const auto& [kind, names] :
+       {std::pair("label", dataset->label_names_), std::pair("feature", dataset->feature_names_)}) {
+    if (auto done = verifier.distinct(names, kind, compute); !done.ok()) return done.error();
+  }
   return dataset;
 }
 
@@ -306,7 +369,7 @@ namespace {
 std::string_view name_of(const cache::Names& names, std::uint32_t i) {
   if (names.offset.empty()) return {};
   CHECK(i + std::size_t{1} < names.offset.size(), i, names.offset.size());
-  return names.bytes.substr(names.offset[i], names.offset[i + 1] - names.offset[i]);
+  return name_at(names, i);
 }
 
 }  // namespace

@@ -112,14 +112,15 @@ Result<DictionarySplit> split_dictionary(const std::vector<DictionaryEntry>& ent
 }
 
 Result<DictionaryReport> import_dictionary(host::Disk& disk, const DictionaryImport& import) {
-  Result<std::vector<DictionaryEntry>> entries = read_dictionaries(disk, import.sources);
-  if (!entries.ok()) return entries.error();
-  Result<DictionarySplit> split = split_dictionary(*entries, import.split);
+  const Result<ReadDictionaries> read = read_dictionaries(disk, import.sources);
+  if (!read.ok()) return read.error();
+  const std::vector<DictionaryEntry>& entries = read->entries;
+  Result<DictionarySplit> split = split_dictionary(entries, import.split);
   if (!split.ok()) return split.error();
 
   std::optional<DefinitionContext> contexts;
   if (import.context) {
-    Result<DefinitionContext> learnt = DefinitionContext::learn(*entries, split->test);
+    Result<DefinitionContext> learnt = DefinitionContext::learn(entries, split->test);
     if (!learnt.ok()) return learnt.error();
     contexts = std::move(*learnt);
   }
@@ -127,8 +128,8 @@ Result<DictionaryReport> import_dictionary(host::Disk& disk, const DictionaryImp
   std::string train;
   std::string test;
   std::size_t next_test = 0;
-  for (std::uint32_t i = 0; i < entries->size(); ++i) {
-    const DictionaryEntry& entry = (*entries)[i];
+  for (std::uint32_t i = 0; i < entries.size(); ++i) {
+    const DictionaryEntry& entry = entries[i];
     if (next_test < split->test.size() && split->test[next_test] == i) {
       ++next_test;
       append_record(test, entry, {});
@@ -145,11 +146,12 @@ Result<DictionaryReport> import_dictionary(host::Disk& disk, const DictionaryImp
     Result<void> written = host::replace_file(disk, import.directory + name, std::string_view(*lines));
     if (!written.ok()) return written.error();
   }
-  return DictionaryReport{.definitions = entries->size(),
-                          .headwords = HeadwordCounts(*entries).size(),
-                          .train = entries->size() - split->test.size(),
+  return DictionaryReport{.definitions = entries.size(),
+                          .headwords = HeadwordCounts(entries).size(),
+                          .train = entries.size() - split->test.size(),
                           .test = split->test.size(),
-                          .near_copies = split->near_copies};
+                          .near_copies = split->near_copies,
+                          .left_out = read->left_out};
 }
 
 }  // namespace gossamer::text

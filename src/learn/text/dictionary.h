@@ -48,10 +48,13 @@ struct DictionaryEntry {
   bool may_test = false;  // whether it may be held out
 };
 
-// All definitions with at least one word, in the order dictd, WordNet, JSON lines. At least one source and
-// one definition, otherwise kUsage or kBadData.
-[[nodiscard]] Result<std::vector<DictionaryEntry>> read_dictionaries(host::Disk& disk,
-                                                                     const DictionarySources& sources);
+struct ReadDictionaries {
+  // All definitions with a headword and a word of text, in the order dictd, WordNet, JSON lines.
+  std::vector<DictionaryEntry> entries;
+  std::uint64_t left_out = 0;  // all others
+};
+// At least one source and one definition, otherwise kUsage or kBadData.
+[[nodiscard]] Result<ReadDictionaries> read_dictionaries(host::Disk& disk, const DictionarySources& sources);
 
 struct DictionarySplitOptions {
   std::uint64_t seed = 1;
@@ -85,6 +88,7 @@ struct DictionaryReport {
   std::uint64_t train = 0;      // definitions
   std::uint64_t test = 0;
   std::uint64_t near_copies = 0;
+  std::uint64_t left_out = 0;  // definitions without a headword or without a word of text
 };
 [[nodiscard]] Result<DictionaryReport> import_dictionary(host::Disk& disk, const DictionaryImport& import);
 

@@ -35,7 +35,10 @@ Result<void> DictionaryReader::add(DictionaryEntry entry) {
   WordSplitter splitter;
   Result<void> split = splitter.split(entry.definition, [&has_word](std::string_view) { has_word = true; });
   if (!split.ok()) return split;
-  if (names.empty() || !has_word) return {};
+  if (names.empty() || !has_word) {
+    ++left_out_;
+    return {};
+  }
   entry.headwords = std::move(names);
   entries_.push_back(std::move(entry));
   return {};
@@ -101,7 +104,7 @@ Result<void> DictionaryReader::read_jsonl_file(const std::string& path) {
   return report.ok() ? Result<void>() : report.error();
 }
 
-Result<std::vector<DictionaryEntry>> read_dictionaries(host::Disk& disk, const DictionarySources& sources) {
+Result<ReadDictionaries> read_dictionaries(host::Disk& disk, const DictionarySources& sources) {
   if (sources.dictd.empty() && sources.wordnet.empty() && sources.jsonl.empty()) {
     return Error{.kind = ErrorKind::kUsage,
                  .what = "cannot import a dictionary",
@@ -119,8 +122,8 @@ Result<std::vector<DictionaryEntry>> read_dictionaries(host::Disk& disk, const D
   for (const std::string& path : sources.jsonl) {
     if (Result<void> read = reader.read_jsonl_file(path); !read.ok()) return read.error();
   }
-  std::vector<DictionaryEntry> entries = reader.take();
-  if (entries.empty()) {
+  ReadDictionaries read{.entries = reader.take(), .left_out = reader.left_out()};
+  if (read.entries.empty()) {
     return Error{.kind = ErrorKind::kBadData,
                  .what = "cannot import a dictionary",
                  .got = "no definition in any file",
@@ -128,9 +131,9 @@ Result<std::vector<DictionaryEntry>> read_dictionaries(host::Disk& disk, const D
                  .fix = "check that these are dictionary files"};
   }
   if (sources.wordnet.empty()) {
-    for (DictionaryEntry& entry : entries) entry.may_test = true;
+    for (DictionaryEntry& entry : read.entries) entry.may_test = true;
   }
-  return entries;
+  return read;
 }
 
 }  // namespace gossamer::text

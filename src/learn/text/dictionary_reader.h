@@ -4,6 +4,7 @@
 // Owner and thread: one.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -27,6 +28,8 @@ class DictionaryReader {
   [[nodiscard]] Result<void> read_jsonl_file(const std::string& path);
 
   [[nodiscard]] std::vector<DictionaryEntry> take() { return std::move(entries_); }
+  // Definitions without a headword or without a word of text.
+  [[nodiscard]] std::uint64_t left_out() const { return left_out_; }
 
  private:
   // Folds the headwords; keeps the entry if a headword and a word of text are left.
@@ -34,6 +37,7 @@ class DictionaryReader {
 
   host::Disk& disk_;
   std::vector<DictionaryEntry> entries_;
+  std::uint64_t left_out_ = 0;
 };
 
 }  // namespace gossamer::text

@@ -46,8 +46,10 @@ DictionarySources small_sources(host::Disk& disk) {
 // stay out.
 TEST(Dictionary, ReadsAllSources) {
   host::SimDisk disk;
-  const auto entries = read_dictionaries(disk, small_sources(disk));
-  ASSERT_TRUE(entries.ok()) << entries.error().message();
+  const auto read = read_dictionaries(disk, small_sources(disk));
+  ASSERT_TRUE(read.ok()) << read.error().message();
+  EXPECT_EQ(read->left_out, 2U);
+  const std::vector<DictionaryEntry>* entries = &read->entries;
   ASSERT_EQ(entries->size(), 4U);
   EXPECT_THAT((*entries)[0].headwords, ElementsAre("widget"));
   EXPECT_EQ((*entries)[0].definition, "A part.");
@@ -58,6 +60,20 @@ TEST(Dictionary, ReadsAllSources) {
   EXPECT_THAT((*entries)[2].examples, ElementsAre("lost widgets"));
   EXPECT_TRUE((*entries)[2].may_test);
   EXPECT_THAT((*entries)[3].headwords, ElementsAre("gizmo"));
+}
+
+// Claim: what has no word of text or no headword is left out and counted. A headword may be nothing but what
+// folding takes away.
+TEST(Dictionary, CountsWhatItLeavesOut) {
+  host::SimDisk disk;
+  put(disk, "own.jsonl",
+      "{\"text\": \"???\", \"labels\": [\"a\"]}\n{\"text\": \"\", \"labels\": [\"b\"]}\n"
+      "{\"text\": \"some words\", \"labels\": [\"\\u00ad\"]}\n"
+      "{\"text\": \"more words\", \"labels\": [\"\\u00ad\", \"c\"]}\n");
+  const auto report = import_dictionary(disk, {.sources = {.jsonl = {"own.jsonl"}}, .directory = "out"});
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  EXPECT_EQ(report->definitions, 1U);
+  EXPECT_EQ(report->left_out, 3U);
 }
 
 // No source is a usage error; no definition, a missing file and a record without text name their trouble.

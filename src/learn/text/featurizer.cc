@@ -19,9 +19,7 @@ constexpr std::uint32_t kMaxSubword = 16;
 constexpr std::uint32_t kNotDerived = 0xFFFFFFFFU;
 
 void check(const FeaturizerOptions& options) {
-  CHECK(options.subword_min <= options.subword_max && options.subword_max <= kMaxSubword, options.subword_min,
-        options.subword_max);
-  CHECK(options.max_features > 0 && options.max_features < StringIndex::kNone, options.max_features);
+  CHECK(in_range(options), options.subword_min, options.subword_max, options.max_features);
 }
 
 // The largest weight that a count is made from: the count of a larger one would not fit a float. A text of
@@ -56,6 +54,16 @@ void merge(data::SparseRow text, float scale, FeaturizerScratch& scratch) {
 }
 
 }  // namespace
+
+bool in_range(const FeaturizerOptions& options) {
+  return options.subword_min <= options.subword_max && options.subword_max <= kMaxSubword &&
+         options.max_features > 0 && options.max_features < StringIndex::kNone;
+}
+
+// The longest part is the stem of a word that loses nothing: the word and '+'.
+bool can_be_feature(std::string_view name) {
+  return name.size() <= kMaxWordBytes + (word_part(name) == WordPart::kWord ? 0 : 1);
+}
 
 FeatureCounter::FeatureCounter(FeaturizerOptions options) : options_(options) { check(options); }
 

@@ -38,7 +38,7 @@ struct FeaturizerOptions {
   std::uint32_t subword_min = 0;  // code points, the marks counted; 0: no sub-words
   std::uint32_t subword_max = 0;  // at least subword_min, at most 16
   std::uint32_t min_document_frequency = 2;
-  std::uint32_t max_features = 1'000'000;
+  std::uint32_t max_features = 1'000'000;  // at least 1, below StringIndex::kNone
   // The factors of featurizer_weighting() for stems and sub-words. There are several per word, and all of
   // them say the same as the word, only less exactly.
   float stem_weight = 0.7F;
@@ -46,6 +46,12 @@ struct FeaturizerOptions {
 
   bool operator==(const FeaturizerOptions&) const = default;
 };
+
+// Whether numbers are within the ranges above. A file may hold any other.
+[[nodiscard]] bool in_range(const FeaturizerOptions& options);
+
+// Whether a name is short enough for a word or for a part of one.
+[[nodiscard]] bool can_be_feature(std::string_view name);
 
 // Everything a Featurizer is, as plain data; the model file keeps it.
 struct FeaturizerState {
@@ -98,7 +104,8 @@ struct FeaturizerScratch {
 // Thread rule: immutable, any thread, each with its own scratch.
 class Featurizer {
  public:
-  // Requires distinct features and as many document frequencies (a loaded state: checked by its reader).
+  // Requires distinct features that can be some, and as many document frequencies (a loaded state: checked by
+  // its reader).
   explicit Featurizer(FeaturizerState state);
 
   // The known features of a text with their counts; empty for a text without any. Views into `scratch`.

@@ -6,6 +6,9 @@
 #include <cstddef>
 #include <string>
 
+#include "base/check.h"
+#include "learn/text/words.h"
+
 namespace gossamer::text {
 namespace {
 
@@ -39,6 +42,7 @@ std::size_t code_point_ends(std::string_view text, std::array<std::size_t, kMaxW
 }
 
 void subwords(std::string_view word, const FeaturizerOptions& options, PartSink sink) {
+  CHECK(word.size() <= kMaxWordBytes, word.size());
   std::string marked = "<";
   marked += word;
   marked += '>';

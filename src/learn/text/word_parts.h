@@ -24,7 +24,8 @@ namespace gossamer::text {
 
 using PartSink = FunctionRef<void(std::string_view part)>;
 
-// Hands over the stem and sub-words that `options` asks for; a part may come twice.
+// Hands over the stem and sub-words that `options` asks for; a part may come twice. Requires a word of at
+// most kMaxWordBytes.
 void word_parts(std::string_view word, const FeaturizerOptions& options, PartSink sink);
 
 // The stem without its '+'; empty if the word has none.

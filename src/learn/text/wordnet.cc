@@ -36,6 +36,11 @@ class LineReader {
     expected_ = what;
     column_ = begin_ + 1;
   }
+  // Fails at the end of the line.
+  void end(const char* what) {
+    begin_ = line_.size();
+    fail(what);
+  }
   [[nodiscard]] bool failed() const { return expected_ != nullptr; }
   [[nodiscard]] Error error(const std::string& file, std::uint64_t line) const {
     std::string_view rest = line_.substr(std::min(column_ - 1, line_.size()), 40);
@@ -144,9 +149,9 @@ Result<std::uint64_t> read_wordnet(data::ByteSource& source, std::vector<Synset>
     const std::size_t bar = std::min(text.find('|'), text.size());
     LineReader line(text.substr(0, bar));
     Synset synset = parse_synset(line);
+    if (bar == text.size()) line.end("'|' and a gloss");
     if (line.failed()) return line.error(source.name(), number);
-    const std::string_view gloss = text.substr(std::min(bar + 1, text.size()));
-    split_gloss(gloss, synset);
+    split_gloss(text.substr(bar + 1), synset);
     synsets.push_back(std::move(synset));
     ++count;
   }

@@ -7,7 +7,7 @@
 //
 // after a licence text with lines that start with two spaces. Only the pointers to broader synsets are kept:
 // '@' (hypernym) and '@i' (instance hypernym). The gloss is a definition and quoted examples, separated by
-// semicolons.
+// semicolons. A line without '|' is cut off, and an error.
 //
 // Errors: kBadData with FILE:LINE:COLUMN. Thread rule: the calling thread.
 #pragma once

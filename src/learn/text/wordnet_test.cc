@@ -78,6 +78,8 @@ TEST(WordNet, BrokenLines) {
       {"00001740 03 n 01 entity 0 | d", "data.noun:2:27", "number of pointers"},
       {"00001740 03 n 01 entity 0 001 @ 0x n 0000 | d", "data.noun:2:33", "offset"},
       {"00001740 03 n ffffffff entity 0 001 | d", "data.noun:2:37", "a lexical id"},
+      {"00001740 03 n 01 entity 0 000 ", "data.noun:2:31", "'|' and a gloss"},
+      {"00001740 03 n 01 entity 0 000", "data.noun:2:30", "'|' and a gloss"},
       {"00001740 03 n 01 entity 0 000 | \xFF", "data.noun:2:33", "UTF-8"},
   };
   for (const Case& c : cases) {

@@ -8,6 +8,7 @@
 #include <array>
 
 #include "base/check.h"
+#include "learn/data/utf8.h"
 
 namespace gossamer::text {
 namespace {
@@ -130,21 +131,7 @@ Result<std::string_view> WordSplitter::normalise(std::string_view text) {
   return std::string_view(normal_);
 }
 
-std::size_t valid_utf8_prefix(std::string_view text) {
-  std::size_t at = 0;
-  while (at < text.size()) {
-    if (is_ascii_byte(text[at])) {
-      ++at;
-      continue;
-    }
-    std::int32_t code_point = 0;
-    const auto bytes =
-        utf8proc_iterate(bytes_of(text) + at, static_cast<utf8proc_ssize_t>(text.size() - at), &code_point);
-    if (bytes <= 0) break;
-    at += static_cast<std::size_t>(bytes);
-  }
-  return at;
-}
+std::size_t valid_utf8_prefix(std::string_view text) { return data::utf8_prefix(text); }
 
 Result<std::string> folded_name(std::string_view name) {
   WordSplitter splitter;

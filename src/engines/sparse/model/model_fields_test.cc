@@ -6,8 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engines/sparse/model/model_file.h"
 #include "engines/sparse/model/test_random_model.h"
@@ -114,6 +116,56 @@ TEST(ModelFields, Switches) {
     EXPECT_EQ(read.featurizer->options.stems, on);
     EXPECT_EQ(written["weighting"]["l2"], on);
   }
+}
+
+// Claim: a whole file with content that no training writes is bad data, and the error says which: a feature
+// that is too long for a word or a part of one, two labels of one name, an idf below 0 or of no feature. What
+// is as long as it may be is read.
+TEST(ModelFields, RefusesWhatNoTrainingWrites) {
+  const auto text_model = [] {
+    Model model = testing::random_model({.features = 9, .labels = 7, .hidden = 16, .rows = 6, .text = true});
+    model.featurizer->options = {.subword_min = 3, .subword_max = 3};
+    return model;
+  };
+  const auto load = [](const Model& model, const std::function<void(nlohmann::json&)>& change = {}) {
+    host::SimDisk disk;
+    EXPECT_TRUE(save_model(disk, "m", model, {}).ok());
+    auto json = nlohmann::json::parse(*host::read_text(disk, "m/model.json"));
+    if (change) change(json);
+    EXPECT_TRUE(host::replace_file(disk, "m/model.json", json.dump()).ok());
+    return load_model(disk, "m");
+  };
+  const auto refused = [](const Result<Model>& loaded, const std::string& tensor, const std::string& got) {
+    ASSERT_FALSE(loaded.ok()) << got;
+    EXPECT_EQ(loaded.error().kind, ErrorKind::kBadData);
+    EXPECT_NE(loaded.error().message().find(tensor), std::string::npos) << loaded.error().message();
+    EXPECT_NE(loaded.error().got.find(got), std::string::npos) << loaded.error().message();
+  };
+  Model model = text_model();
+  std::vector<std::string>& features = model.featurizer->features;
+  for (const std::size_t bytes : {129U, 500U}) {
+    features[4] = std::string(bytes, 'x');
+    refused(load(model), "featurizer.features.bytes", "bytes, feature 4");
+  }
+  features[4] = std::string(129, 'x') + "+";
+  refused(load(model), "featurizer.features.bytes", "of 130 bytes, feature 4");
+  features[4] = std::string(128, 'x') + "+";
+  features[5] = std::string(128, 'x');
+  const Result<Model> longest = load(model);
+  ASSERT_TRUE(longest.ok()) << longest.error().message();
+  EXPECT_EQ(text::Featurizer(*longest->featurizer).size(), features.size());
+
+  model = text_model();
+  model.label_names = {};
+  for (const char* name : {"L0", "L1", "L0", "L3", "L4", "L5", "L6"}) model.label_names.add(name);
+  refused(load(model), "label_names.bytes", "'L0' twice, as 0 and 2");
+
+  model = text_model();
+  model.weighting.idf[3] = -1;
+  refused(load(model), "weighting.idf", "-1 at 3");
+  model.weighting.idf.clear();
+  EXPECT_TRUE(load(model).ok());
+  refused(load(model, [](nlohmann::json& j) { j["weighting"]["idf"] = true; }), "weighting.idf", "0 numbers");
 }
 
 // Claim: no shard passes the limit, unless it has a single tensor.

@@ -94,7 +94,7 @@ Result<FeaturizerHeader> parse_featurizer(const std::string& path, const Json& j
   header.options.subword_min = count("subword_min", 0, kMaxSubword);
   header.options.subword_max = count("subword_max", header.options.subword_min, kMaxSubword);
   header.options.min_document_frequency = count("min_document_frequency", 0, kMaxIndex);
-  header.options.max_features = count("max_features", 0, kMaxIndex);
+  header.options.max_features = count("max_features", 1, kMaxIndex - 1);
   header.options.stem_weight = fields.number("stem_weight");
   header.options.subword_weight = fields.number("subword_weight");
   header.documents = fields.count("documents");

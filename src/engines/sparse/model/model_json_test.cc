@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include <string>
+#include <utility>
 
 #include "engines/sparse/model/model_file.h"
 #include "engines/sparse/model/test_random_model.h"
@@ -53,6 +54,23 @@ TEST(ModelJson, NoHeader) {
   EXPECT_EQ(got("[]"), "JSON that is no object");
   EXPECT_EQ(got("{\"hidden\": 8," + good.substr(1)), "the key 'hidden' twice in one object");
   EXPECT_EQ(got(good.substr(0, good.size() / 2)).substr(0, 16), "no JSON, by byte");
+}
+
+// Claim: a featurizer holds at least one feature and fewer than 2^32 - 1, the number that names none. What
+// is out of that is bad data, and names the field.
+TEST(ModelJson, FeaturizerHoldsFeatures) {
+  Model model = testing::random_model({.features = 9, .labels = 7, .hidden = 16, .text = true});
+  for (const auto& [most, good] :
+       {std::pair(0U, false), {1U, true}, {4294967294U, true}, {4294967295U, false}}) {
+    model.featurizer->options.max_features = most;
+    host::SimDisk disk;
+    ASSERT_TRUE(save_model(disk, "m", model, {}).ok());
+    const auto loaded = load_model(disk, "m");
+    EXPECT_EQ(loaded.ok(), good) << most;
+    if (loaded.ok()) continue;
+    EXPECT_EQ(loaded.error().kind, ErrorKind::kBadData) << most;
+    EXPECT_NE(loaded.error().message().find("featurizer.max_features"), std::string::npos) << most;
+  }
 }
 
 }  // namespace

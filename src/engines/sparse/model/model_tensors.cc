@@ -11,8 +11,10 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/printable.h"
 #include "engines/sparse/model/model_part.h"
 #include "engines/sparse/model/record_checks.h"
+#include "learn/text/words.h"
 
 namespace gossamer::sparse_engine {
 namespace {
@@ -183,6 +185,7 @@ ModelBuilder::ModelBuilder(const ModelHeader& header, Reading reading) {
   model_.weighting.counts = header.counts;
   if (header.instances) model_.neighbours = header.instances->weighting;
   model_.weighting.l2 = header.l2;
+  has_idf_ = header.idf;
   model_.fusion = header.fusion;
   model_.network.shape = network_shape(header);
   const bool all = reading == Reading::kAll;
@@ -312,11 +315,7 @@ Result<Model> ModelBuilder::finish(const std::string& directory) {
     if (expected.path.empty())
       return bad_tensor(directory, name, "nothing", "the tensor in one of the shards");
   }
-  const sparse::NetworkShape& shape = model_.network.shape;
-  if (model_.weighting.idf.size() > shape.features) {
-    return bad("weighting.idf", fmt::format("{} numbers", model_.weighting.idf.size()),
-               fmt::format("at most {}", shape.features));
-  }
+  if (auto checked = check_idf(); !checked.ok()) return checked.error();
   if (auto checked = check_names(); !checked.ok()) return checked.error();
   if (model_.featurizer) {
     if (auto finished = finish_featurizer(); !finished.ok()) return finished.error();
@@ -325,6 +324,18 @@ Result<Model> ModelBuilder::finish(const std::string& directory) {
     if (auto checked = check_instances(); !checked.ok()) return checked.error();
   }
   return std::move(model_);
+}
+
+Result<void> ModelBuilder::check_idf() const {
+  const std::vector<float>& idf = model_.weighting.idf;
+  const std::size_t features = model_.network.shape.features;
+  if (idf.size() > features || (has_idf_ && idf.empty())) {
+    return bad("weighting.idf", fmt::format("{} numbers", idf.size()), fmt::format("1..{}", features));
+  }
+  // A power of a negative number is none.
+  const auto wrong = std::ranges::find_if(idf, [](float v) { return v < 0; });
+  if (wrong == idf.end()) return {};
+  return bad("weighting.idf", fmt::format("{} at {}", *wrong, wrong - idf.begin()), "numbers of at least 0");
 }
 
 Result<void> ModelBuilder::check_offsets(std::string_view tensor, const Names& names) const {
@@ -338,11 +349,12 @@ Result<void> ModelBuilder::check_offsets(std::string_view tensor, const Names& n
 // Requires offsets that fit.
 Result<void> ModelBuilder::check_distinct(std::string_view tensor, const Names& names) const {
   std::unordered_map<std::string_view, std::size_t> seen;
+  seen.reserve(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto [first, fresh] = seen.emplace(names[i], i);
     if (fresh) continue;
     return bad(fmt::format("{}.bytes", tensor),
-               fmt::format("'{}' twice, as {} and {}", names[i], first->second, i), "distinct names");
+               fmt::format("{} twice, as {} and {}", quote(names[i]), first->second, i), "distinct names");
   }
   return {};
 }
@@ -350,6 +362,7 @@ Result<void> ModelBuilder::check_distinct(std::string_view tensor, const Names& 
 Result<void> ModelBuilder::check_names() const {
   if (const Names& names = model_.label_names; !names.begin.empty()) {
     if (auto fit = check_offsets("label_names", names); !fit.ok()) return fit;
+    if (auto distinct = check_distinct("label_names", names); !distinct.ok()) return distinct;
   }
   if (const Names& names = model_.feature_names; !names.begin.empty()) {
     if (auto fit = check_offsets("feature_names", names); !fit.ok()) return fit;
@@ -364,6 +377,11 @@ Result<void> ModelBuilder::finish_featurizer() {
   if (auto fit = check_offsets("featurizer.features", features); !fit.ok()) return fit;
   if (auto distinct = check_distinct("featurizer.features", features); !distinct.ok()) return distinct;
   for (std::size_t i = 0; i < features.size(); ++i) {
+    if (!text::can_be_feature(features[i])) {
+      return bad("featurizer.features.bytes",
+                 fmt::format("{} of {} bytes, feature {}", quote(features[i]), features[i].size(), i),
+                 fmt::format("words of at most {} bytes and their parts", text::kMaxWordBytes));
+    }
     if (state.document_frequency[i] < 1 || state.document_frequency[i] > state.documents) {
       return bad("featurizer.document_frequency",
                  fmt::format("{}, of feature {}", state.document_frequency[i], i),

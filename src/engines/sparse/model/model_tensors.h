@@ -91,6 +91,7 @@ class ModelBuilder {
   void expect_rows(const std::string& name, const sparse::RowTableShape& shape, sparse::RowTable& out);
 
   [[nodiscard]] Error bad(std::string_view tensor, std::string got, std::string expected) const;
+  [[nodiscard]] Result<void> check_idf() const;
   [[nodiscard]] Result<void> check_offsets(std::string_view tensor, const Names& names) const;
   [[nodiscard]] Result<void> check_distinct(std::string_view tensor, const Names& names) const;
   [[nodiscard]] Result<void> check_names() const;
@@ -98,6 +99,7 @@ class ModelBuilder {
   [[nodiscard]] Result<void> check_instances() const;
 
   Model model_;
+  bool has_idf_ = false;
   Names featurizer_features_;
   std::map<std::string, Expected, std::less<>> expected_;
 };

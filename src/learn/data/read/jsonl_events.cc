@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "json/read_json.h"
-#include "learn/data/read/utf8_names.h"
+#include "learn/data/utf8.h"
 
 namespace gossamer::data {
 

@@ -29,16 +29,4 @@ std::optional<BadLine> find_bad_byte(std::string_view line) {
   return std::nullopt;
 }
 
-std::size_t utf8_prefix(std::string_view line) {
-  const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(line.data());
-  for (std::size_t at = 0; at < line.size();) {
-    utf8proc_int32_t code = 0;
-    const auto left = static_cast<utf8proc_ssize_t>(line.size() - at);
-    const utf8proc_ssize_t length = utf8proc_iterate(bytes + at, left, &code);
-    if (length <= 0) return at;
-    at += static_cast<std::size_t>(length);
-  }
-  return line.size();
-}
-
 }  // namespace gossamer::data

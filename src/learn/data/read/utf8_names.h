@@ -4,7 +4,6 @@
 // learn/data. Thread rule: pure functions.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <string_view>
 
@@ -14,9 +13,5 @@ namespace gossamer::data {
 
 // The first byte of a line that no name may hold; tabs are left to the caller.
 [[nodiscard]] std::optional<BadLine> find_bad_byte(std::string_view line);
-
-// The position, from 0, of the first byte with which no character of UTF-8 begins; the line's size if all is
-// UTF-8.
-[[nodiscard]] std::size_t utf8_prefix(std::string_view line);
 
 }  // namespace gossamer::data
