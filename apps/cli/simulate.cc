@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <iterator>
 #include <limits>
 
 #include "apps/cli/arguments.h"
@@ -67,14 +65,11 @@ Result<commands::Scenario> read_scenario(Context& context, const SimulateFlags& 
   } else {
     scenario.preset = flags.scenario;
   }
-  std::vector<settings::KeySetting> said;
   for (const std::string& word : flags.words) {
     auto setting = commands::parse_setting(word);
     if (!setting.ok()) return setting.error();
-    said.push_back(std::move(*setting));
+    scenario.settings.push_back(std::move(*setting));
   }
-  if (auto done = settings::check_once(said); !done.ok()) return done.error();
-  std::ranges::move(said, std::back_inserter(scenario.settings));
   return scenario;
 }
 

@@ -65,19 +65,6 @@ Result<KeySetting> parse_setting(std::string_view word, std::string_view example
                .fix = "write the key, '=' and the value without spaces"};
 }
 
-Result<void> check_once(std::span<const KeySetting> settings) {
-  for (std::size_t i = 0; i < settings.size(); ++i) {
-    const auto again = std::ranges::find(settings.subspan(i + 1), settings[i].name, &KeySetting::name);
-    if (again == settings.subspan(i + 1).end()) continue;
-    Error error = usage(*again, fmt::format("{} has two values", again->name));
-    error.got = fmt::format("{} = {} and {} = {}", again->name, settings[i].text, again->name, again->text);
-    error.expected = "one of them";
-    error.fix = "leave the other out";
-    return error;
-  }
-  return {};
-}
-
 const Key* Keys::find(std::string_view name) const {
   const auto found = std::ranges::find(keys_, name, &Key::name);
   return found == keys_.end() ? nullptr : &*found;

@@ -61,9 +61,6 @@ struct KeySetting {
 // Reads "train.batch=256" of a command line. The text may have further '='. The kUsage error shows `example`.
 [[nodiscard]] Result<KeySetting> parse_setting(std::string_view word, std::string_view example);
 
-// kUsage if one command line has two values for a key.
-[[nodiscard]] Result<void> check_once(std::span<const KeySetting> settings);
-
 class Values;
 
 // A key that a table had once.

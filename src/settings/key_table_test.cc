@@ -209,17 +209,6 @@ TEST(Values, HelpShowsThem) {
   EXPECT_THAT(help_lines(keys().values(thing), 12), HasSubstr("  hidden=0     share"));
 }
 
-// Claim: a command line with two values for a key is refused, and both are shown.
-TEST(CheckOnce, NamesTheSecondValue) {
-  const std::vector<KeySetting> settings = {
-      {.name = "a", .text = "1"}, {.name = "b", .text = "1"}, {.name = "a", .text = "2"}};
-  EXPECT_TRUE(check_once(std::span(settings).first(2)).ok());
-  const auto twice = check_once(settings);
-  ASSERT_FALSE(twice.ok());
-  EXPECT_EQ(twice.error().kind, ErrorKind::kUsage);
-  EXPECT_EQ(twice.error().got, "a = 1 and a = 2");
-}
-
 // A word splits at the first '=', so texts may hold one.
 TEST(ParseSetting, NeedsKeyAndValue) {
   const auto setting = parse_setting("data.train=a=b.txt", "x=1");

@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -137,19 +136,16 @@ Error no_run(host::Disk& disk, const std::string& directory) {
 }
 
 Result<ChosenConfig> chosen(Base base, const WrittenConfig& written) {
-  std::vector<settings::KeySetting> said;
+  std::vector<settings::KeySetting> settings = std::move(base.settings);
   const auto words = without_engine(written.overrides, base.engine, base.name);
   if (!words.ok()) return words.error();
   for (const std::string& text : *words) {
     auto setting = settings::parse_setting(text, example_of(*base.engine.keys));
     if (!setting.ok()) return setting.error();
-    said.push_back(std::move(*setting));
+    settings.push_back(std::move(*setting));
   }
   if (!written.skip_bad.empty())
-    said.push_back({.name = "data.skip_bad", .text = written.skip_bad, .where = "--skip-bad"});
-  if (auto done = settings::check_once(said); !done.ok()) return done.error();
-  std::vector<settings::KeySetting> settings = std::move(base.settings);
-  std::ranges::move(said, std::back_inserter(settings));
+    settings.push_back({.name = "data.skip_bad", .text = written.skip_bad, .where = "--skip-bad"});
   settings::Values values = base.engine.keys->defaults();
   if (auto done = values.apply(settings); !done.ok()) return done.error();
   return ChosenConfig{.engine = base.engine, .settings = std::move(settings), .values = std::move(values)};

@@ -15,6 +15,7 @@
 
 #include "engines/pipeline/model/test_toy_lm.h"
 #include "engines/sparse/model/model_file.h"
+#include "engines/sparse/model/test_overflown_model.h"
 #include "engines/sparse/model/test_random_model.h"
 #include "host/api/files.h"
 #include "host/sim/disk.h"
@@ -291,15 +292,8 @@ TEST(LmModelFile, RefusesNumbersThatAreNotFinite) {
     EXPECT_EQ(saved.error().got, "tensor " + model->tensors()[4].name + " at 5");
     EXPECT_EQ(*load_toy(disk), toy_weights(1));
     host::SimDisk other;
-    std::vector<tensors::TensorSource> tensors;
-    for (const StageTensor& tensor : model->tensors()) {
-      const auto weights = std::get<std::span<double>>(tensor.weights);
-      tensors.push_back({.name = tensor.name,
-                         .dtype = tensors::DType::kF64,
-                         .shape = tensor.shape,
-                         .data = reinterpret_cast<const std::byte*>(weights.data())});
-    }
-    save_tensors(other, std::move(tensors));
+    ASSERT_TRUE(save_toy(other, 1).ok());
+    sparse_engine::testing::overflow(other, "m", model->tensors()[4].name, 5);
     const auto loaded = load_toy(other);
     ASSERT_FALSE(loaded.ok());
     EXPECT_EQ(loaded.error().kind, ErrorKind::kBadData);

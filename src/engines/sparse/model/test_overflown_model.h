@@ -17,7 +17,7 @@
 
 namespace gossamer::sparse_engine::testing {
 
-// Makes a number of an F32 or BF16 tensor infinite, and mends the checksum of its shard.
+// Makes a number of an F64, F32 or BF16 tensor infinite or no number, and mends the checksum of its shard.
 inline void overflow(host::Disk& disk, const std::string& directory, const std::string& tensor,
                      std::size_t element) {
   nlohmann::json model = nlohmann::json::parse(*host::read_text(disk, directory + "/model.json"));
@@ -30,7 +30,7 @@ inline void overflow(host::Disk& disk, const std::string& directory, const std::
   // The last bytes of a little-endian number are its sign, exponent and highest digits.
   const std::size_t end = begin + (element + 1) * tensors::size_of(view.dtype);
   ASSERT_LE(end, begin + view.bytes.size());
-  text[end - 2] = '\x80';
+  text[end - 2] = view.dtype == tensors::DType::kF64 ? '\xf0' : '\x80';
   text[end - 1] = '\x7f';
   ASSERT_TRUE(host::replace_file(disk, directory + "/" + file, text).ok());
   for (nlohmann::json& shard : model["shards"]) {

@@ -264,10 +264,8 @@ void Door::read_hello(Guests::iterator at) {
   switch (kind) {
     case HelloReader::Guest::kUnknown: return;
     case HelloReader::Guest::kNoneOfUs: return turn_out(at->first);
-    case HelloReader::Guest::kAsker:
-      if (listener_of(guest).lane == Lane::kControl) break;
-      return turn_out(at->first);
-    case HelloReader::Guest::kGrpc: break;
+    case HelloReader::Guest::kGrpc:
+    case HelloReader::Guest::kAsker: break;
   }
   guest.kind = kind;
   guest.hello.reset();
@@ -323,6 +321,7 @@ void Door::read_question(Guests::iterator at) {
 void Door::on_question(Guests::iterator at) {
   const GuestId id = at->first;
   Guest& guest = at->second;
+  if (listener_of(guest).lane != Lane::kControl) return turn_out(id);
   const DoorBook::Place place = book_.asked(id, clock_.now());
   if (place.leaves) turn_out(*place.leaves);
   if (place.room == DoorBook::Room::kBusy) {

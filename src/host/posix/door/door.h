@@ -4,9 +4,9 @@
 // strangers from gRPC (ADR 24). It waits for the first bytes of a connection, and lets OpenSSL say what the
 // other end offers (hello_reader.h):
 //
-//   - kAskProtocol: a stranger. The door itself takes its one question, and gives the answer (ask_session.h),
-//   but
-//     not at a bulk lane's port.
+//   - kAskProtocol: a stranger. The door itself takes its one question, and gives the answer (ask_session.h).
+//   At
+//     a bulk lane's port it only shows its certificates.
 //   - kGrpcProtocol: the socket goes to gRPC as it is. gRPC wants a certificate of the run in the handshake.
 //   - anything else: the connection is closed.
 //

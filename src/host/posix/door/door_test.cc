@@ -302,16 +302,16 @@ TEST_F(DoorTest, GarbageIsClosed) {
   }
 }
 
-// Claim: a stranger's question is for the control port alone. At the bulk port its hello ends the connection,
-// and gRPC's goes on.
+// Claim: at the bulk port a stranger sees the certificates, and its question ends the connection.
 TEST_F(DoorTest, NoQuestionAtTheBulkPort) {
   open(kAmple, Lane::kBulk);
-  const Descriptor guest = silent();
-  const std::string hello = hello_with("\x0egossamer-ask/1");
-  ASSERT_EQ(::send(guest.get(), hello.data(), hello.size(), 0), static_cast<ssize_t>(hello.size()));
-  EXPECT_TRUE(closed(guest));
-  char byte = 0;
-  EXPECT_LE(::recv(guest.get(), &byte, 1, 0), 0);
+  const TlsContext context = *stranger_context(stranger());
+  StrangerTalk talk(context.get(), silent(), {.at = at_});
+  const Deadline deadline(from_milliseconds(kPatienceMs));
+  ASSERT_TRUE(talk.shake_hands(deadline).ok());
+  const auto answer = talk.ask("Echo", "hello", deadline);
+  EXPECT_FALSE(answer && answer->ok());
+  EXPECT_EQ(numbers_, 0U) << "the question has come to somebody";
   const auto [near, far] = grpc();
   EXPECT_FALSE(closed(near, 0));
 }
