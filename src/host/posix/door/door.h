@@ -4,9 +4,8 @@
 // strangers from gRPC (ADR 24). It waits for the first bytes of a connection, and lets OpenSSL say what the
 // other end offers (hello_reader.h):
 //
-//   - kAskProtocol: a stranger. The door itself takes its one question, and gives the answer (ask_session.h).
-//   At
-//     a bulk lane's port it only shows its certificates.
+//   - kAskProtocol: a stranger. The door itself takes its one question and gives the answer
+//     (ask_session.h). At the port of a bulk lane a stranger only sees the certificates.
 //   - kGrpcProtocol: the socket goes to gRPC as it is. gRPC wants a certificate of the run in the handshake.
 //   - anything else: the connection is closed.
 //
