@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <numeric>
 #include <set>
 
@@ -36,6 +37,24 @@ void import_file(SimMachine& machine, const std::string& text, RecordFormat form
 }
 
 const CachePlace kPlace{.directory = "/run/cache"};
+
+// 200 records of which training leaves 40 out. Samples borrow what is beside them here, the host and the
+// config.
+struct BegunSamples {
+  BegunSamples(SimMachine& machine, const run::NodeHost& host, const sparse_engine::TrainConfig& config) {
+    import_file(machine, two_classes(200), RecordFormat::kXmc);
+    samples = *open_samples(host, config, kPlace);
+    recipe.held_out = 40;
+    fitted = samples->weigh(config);
+    samples->begin({.config = config, .recipe = recipe, .weighting = fitted.weighting});
+  }
+  BegunSamples(const BegunSamples&) = delete;
+  BegunSamples& operator=(const BegunSamples&) = delete;
+
+  sparse_engine::Recipe recipe;
+  text::FittedWeighting fitted;
+  std::unique_ptr<Samples> samples;
+};
 
 // Sessions of one item make no record. Then there is no mean of anything, and none is told.
 TEST(Samples, NoRecordHasNoMean) {
@@ -132,12 +151,8 @@ TEST(RecordSamples, CompleteWithWhatWasHeldOut) {
   SimMachine machine;
   const run::NodeHost host = machine.host();
   const sparse_engine::TrainConfig config = testing::small_run();
-  import_file(machine, two_classes(200), RecordFormat::kXmc);
-  auto samples = *open_samples(host, config, kPlace);
-  sparse_engine::Recipe recipe;
-  recipe.held_out = 40;
-  const text::FittedWeighting fitted = samples->weigh(config);
-  samples->begin({.config = config, .recipe = recipe, .weighting = fitted.weighting});
+  const BegunSamples begun(machine, host, config);
+  Samples* const samples = begun.samples.get();
   sparse_engine::Model model =
       samples->model_of(sparse::Network({.features = 10, .labels = 2, .hidden = 16}, sparse::Moments::kNone));
   const data::HoldOut hold_out(200, 40);
@@ -165,12 +180,8 @@ TEST(RecordSamples, LearnTheOthersBesideAGivenWeight) {
   const run::NodeHost host = machine.host();
   sparse_engine::TrainConfig config = testing::small_run();
   config.predict.centroid_weight = 0;
-  import_file(machine, two_classes(200), RecordFormat::kXmc);
-  auto samples = *open_samples(host, config, kPlace);
-  sparse_engine::Recipe recipe;
-  recipe.held_out = 40;
-  const text::FittedWeighting fitted = samples->weigh(config);
-  samples->begin({.config = config, .recipe = recipe, .weighting = fitted.weighting});
+  const BegunSamples begun(machine, host, config);
+  Samples* const samples = begun.samples.get();
   sparse_engine::Model model =
       samples->model_of(sparse::Network({.features = 10, .labels = 2, .hidden = 16}, sparse::Moments::kNone));
   const auto dataset = data::CachedDataset::open(machine.disk, "/run/cache/train.cache", machine.compute);

@@ -37,6 +37,15 @@ class InstancePartTest : public ::testing::Test {
   Result<ModelPart> load(const sparse::NetworkPart& part) {
     return load_model_part(disk_, "model", part, PartInstances::kShare, compute_);
   }
+  // What is saved is bad data, told with its file, its tensor and its place.
+  void expect_refused(const std::string& tensor, const std::string& place) {
+    const auto loaded = load(part([](std::size_t shard) { return shard == 0; }));
+    ASSERT_FALSE(loaded.ok()) << tensor;
+    EXPECT_EQ(loaded.error().kind, ErrorKind::kBadData);
+    EXPECT_NE(loaded.error().message().find(tensor), std::string::npos) << loaded.error().message();
+    EXPECT_NE(loaded.error().where.find(".safetensors"), std::string::npos) << loaded.error().message();
+    EXPECT_NE(loaded.error().got.find(place), std::string::npos) << loaded.error().message();
+  }
 
   host::SimDisk disk_;
   host::SimCompute compute_{{.workers = 3}};
@@ -149,12 +158,7 @@ TEST_F(InstancePartTest, RefusesWhatIsDamaged) {
     model_ = testing::random_model({.features = 30, .labels = 77, .hidden = 48, .rows = 301});
     damage(*model_.instances);
     save();
-    const auto loaded = load(part([](std::size_t shard) { return shard == 0; }));
-    ASSERT_FALSE(loaded.ok()) << name;
-    EXPECT_EQ(loaded.error().kind, ErrorKind::kBadData);
-    EXPECT_NE(loaded.error().message().find(name), std::string::npos) << loaded.error().message();
-    EXPECT_NE(loaded.error().where.find(".safetensors"), std::string::npos) << loaded.error().message();
-    EXPECT_NE(loaded.error().got.find(place), std::string::npos) << loaded.error().message();
+    expect_refused(name, place);
   }
 }
 
@@ -164,12 +168,7 @@ TEST_F(InstancePartTest, RefusesWhatIsNotFinite) {
        {std::pair("instances.value", "the one at 3"), {"instances.hidden", "row 0, column 3"}}) {
     save();
     testing::overflow(disk_, "model", name, 3);
-    const auto loaded = load(part([](std::size_t shard) { return shard == 0; }));
-    ASSERT_FALSE(loaded.ok()) << name;
-    EXPECT_EQ(loaded.error().kind, ErrorKind::kBadData);
-    EXPECT_NE(loaded.error().message().find(name), std::string::npos) << loaded.error().message();
-    EXPECT_NE(loaded.error().where.find(".safetensors"), std::string::npos) << loaded.error().message();
-    EXPECT_NE(loaded.error().got.find(place), std::string::npos) << loaded.error().message();
+    expect_refused(name, place);
   }
 }
 

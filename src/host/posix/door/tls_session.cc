@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kRecordBytes = std::size_t{16} << 10;
 // The groups of both ends, which cost less than a millisecond. OpenSSL would also take ffdhe8192, with which
-// a stranger's random bytes cost this end 150 ms.
+// a stranger's random bytes cost this end 137 ms (ADR 24).
 constexpr const char* kGroups = "X25519:P-256";
 // A client's handshake without a certificate: its hello, a second one if we want another group, and its end.
 constexpr std::size_t kMostMessages = 3;

@@ -144,7 +144,8 @@ TEST(HttpBodies, DroppedBodyIsNoWork) {
     ASSERT_TRUE(slow.send(begin_of("POST", "/nothing", "Content-Length: 100\r\n")));
     slow.await("\r\n\r\n");
     httplib::Client http("127.0.0.1", port);
-    // The first is at work until the server has seen that its answer is written.
+    // The first is at work until the server has seen that its answer is written. Nothing tells a client when
+    // that is, so it asks again.
     int tries = 500;
     while (http.Post("/echo", "x", "text/plain")->status != 200 && --tries > 0)
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
