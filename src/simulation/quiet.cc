@@ -21,6 +21,7 @@ std::optional<std::string> disturbance(const Calm& before, const Calm& after) {
   const auto since = [](std::uint64_t was, std::uint64_t is) { return is - was; };
   const std::uint64_t leads = since(before.generation.value, after.generation.value);
   const bool just_led = before.at - before.led_since < kAllComeBack;
+  const std::uint64_t new_leads = leads + (just_led ? 1 : 0);
   const std::uint64_t changes = since(before.epoch.value, after.epoch.value);
   const std::uint64_t rebalanced = since(before.rebalanced, after.rebalanced);
   if (changes > rebalanced)
@@ -42,14 +43,17 @@ std::optional<std::string> disturbance(const Calm& before, const Calm& after) {
   if (answers > requests + 8 * after.members)
     return fmt::format("{} answers to {} requests", answers, requests);
   // A lossy line keeps a member silent for a second now and then, perhaps at this moment. All are asked about
-  // it, and told that it is heard again.
-  const std::uint64_t silences = since(before.traffic.silences, after.traffic.silences) + 1;
+  // it, and told that it is heard again. A new lead asks likewise about each member that has not come to it.
+  const std::uint64_t silences = since(before.traffic.silences, after.traffic.silences);
+  const std::uint64_t doubted = silences + 1 + new_leads * after.members;
   const std::uint64_t doubts = since(before.traffic.doubts, after.traffic.doubts);
-  if (doubts > 2 * silences * after.members)
-    return fmt::format("{} questions about silent members in {} silences", doubts, silences - 1);
+  if (doubts > 2 * doubted * after.members) {
+    return fmt::format("{} questions about silent members in {} silences, under {} new leads", doubts,
+                       silences, new_leads);
+  }
   // A change may have been under way before.
   const std::uint64_t others = since(before.traffic.others, after.traffic.others);
-  const std::uint64_t most_others = after.members * (3 * (changes + 1) + 2 * (leads + (just_led ? 1 : 0)));
+  const std::uint64_t most_others = after.members * (3 * (changes + 1) + 2 * new_leads);
   if (others > most_others)
     return fmt::format("{} messages beside beats and requests, at most {}", others, most_others);
   return std::nullopt;

@@ -64,6 +64,26 @@ TEST(Quiet, WhatThePageSaysIsQuiet) {
   EXPECT_NE(disturbance(just_led, all_back), std::nullopt);
 }
 
+// Claim: a new lead may ask about each of four members that has not come to it, and withdraw that: 2 x 4 x 4
+// messages beside the 2 x 4 of one silence under way. After its first ten seconds they are too many.
+TEST(Quiet, ANewLeadAsksAboutMembersYetToCome) {
+  const auto with_doubts = [](std::uint64_t doubts) {
+    Calm after = ten_quiet_seconds();
+    after.traffic.doubts += doubts;
+    return after;
+  };
+  Calm just_led = kBefore;
+  just_led.led_since = {from_seconds(51).ns};
+  EXPECT_EQ(disturbance(just_led, with_doubts(40)), std::nullopt);
+  EXPECT_NE(disturbance(just_led, with_doubts(41)), std::nullopt);
+  just_led.led_since = {from_seconds(50).ns};
+  EXPECT_NE(disturbance(just_led, with_doubts(9)), std::nullopt);
+  Calm led_anew = with_doubts(40);
+  ++led_anew.generation.value;
+  ++led_anew.fenced;
+  EXPECT_EQ(disturbance(kBefore, led_anew), std::nullopt);
+}
+
 // Claim: each event beyond these is a disturbance.
 TEST(Quiet, WhatIsBeyondIsADisturbance) {
   const std::vector<std::function<void(Calm&)>> beyond{[](Calm& after) { ++after.epoch.value; },
