@@ -56,21 +56,43 @@ Result<Values> read_config(const OpenRun& wanted, std::string_view text, const s
   return config;
 }
 
-// The first setting that the old run contradicts.
-Result<void> check_same(const Values& old, const std::vector<KeySetting>& written, const std::string& where) {
+Error other_value(const settings::Key& key, const Values& old, const Values& wanted, std::string where) {
+  return {.kind = ErrorKind::kUsage,
+          .where = std::move(where),
+          .what = fmt::format("the run to resume has another {}", key.name),
+          .got = fmt::format("{} = {}", key.name, wanted.text(key)),
+          .expected = fmt::format("{} = {}, as in its run.toml", key.name, old.text(key)),
+          .fix = "leave the key out, or start a new run in another directory"};
+}
+
+// Whether the run still reads the file of that key, so that the user may say where it lies now.
+Result<bool> may_lie_elsewhere(host::Disk& disk, const RunPaths& paths, const settings::Key& key) {
+  if (!key.rules.kept_in) return false;
+  const auto finished = disk.exists(paths.summary());
+  if (!finished.ok() || *finished) return finished.ok() ? Result<bool>(false) : finished.error();
+  if (key.rules.kept_in->empty()) return true;
+  const auto kept = disk.exists(fmt::format("{}/{}", paths.root, *key.rules.kept_in));
+  return kept.ok() ? Result<bool>(!*kept) : kept.error();
+}
+
+// The config of the old run, with the new places of the files that it still reads. kUsage: the first setting
+// that the old run contradicts.
+Result<Values> resumed_config(host::Disk& disk, const RunPaths& paths, const Values& old,
+                              const std::vector<KeySetting>& written) {
   Values wanted = old;
-  if (auto done = wanted.apply(written); !done.ok()) return done;
+  if (auto done = wanted.apply(written); !done.ok()) return done.error();
+  std::vector<KeySetting> moved;
   for (const settings::Key& key : old.keys().all()) {
-    const std::string& was = old.text(key);
     const std::string& now = wanted.text(key);
-    if (was == now || now == key.rules.unset) continue;
-    Error error = usage(where, fmt::format("the run to resume has another {}", key.name));
-    error.got = fmt::format("{} = {}", key.name, now);
-    error.expected = fmt::format("{} = {}, as in its run.toml", key.name, was);
-    error.fix = "leave the key out, or start a new run in another directory";
-    return error;
+    if (old.text(key) == now || now == key.rules.unset) continue;
+    const auto may = may_lie_elsewhere(disk, paths, key);
+    if (!may.ok()) return may.error();
+    if (!*may) return other_value(key, old, wanted, paths.config());
+    moved.push_back({.name = std::string(key.name), .text = now});
   }
-  return {};
+  Values config = old;
+  if (auto done = config.apply(moved); !done.ok()) return done.error();
+  return config;
 }
 
 // Whether these are the names in the directory of a run that was begun.
@@ -162,8 +184,8 @@ Result<RunDirectory> RunDirectory::open(host::Disk& disk, const OpenRun& wanted)
   run.config_ = *std::move(config);
   run.run_id_ = run_id_of(*text);
   run.threads_before_ = threads_in(*text);
-  if (auto same = check_same(run.config_, wanted.settings, run.paths_.config()); !same.ok())
-    return same.error();
+  auto resumed = resumed_config(disk, run.paths_, run.config_, wanted.settings);
+  if (!resumed.ok()) return resumed.error();
   auto finished = disk.exists(run.paths_.summary());
   if (!finished.ok()) return finished.error();
   if (*finished) {
@@ -171,6 +193,7 @@ Result<RunDirectory> RunDirectory::open(host::Disk& disk, const OpenRun& wanted)
     if (!summary.ok()) return summary.error();
     run.summary_ = std::move(*summary);
   }
+  run.config_ = *std::move(resumed);
   return run;
 }
 

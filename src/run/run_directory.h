@@ -74,8 +74,9 @@ class RunDirectory {
   // Opens DIR for a run.
   //  - kNo: DIR must be missing or empty (kUsage).
   //  - kResume: DIR may also hold a run. Then its run.toml is the config, and a setting that differs from it
-  //    is refused (kUsage, names the key). `auto` differs from nothing. A run of another engine and a
-  //    directory of something else are refused.
+  //    is refused (kUsage, names the key). `auto` differs from nothing. A file that the run still reads may
+  //    lie elsewhere (KeyRules::kept_in). A run of another engine and a directory of something else are
+  //    refused.
   // Another process at work in DIR: kRefused. Writes run.toml.
   [[nodiscard]] static Result<RunDirectory> open(host::Disk& disk, const OpenRun& wanted);
 

@@ -19,13 +19,17 @@ using ::testing::HasSubstr;
 struct Config {
   std::uint64_t batch = 256;
   std::optional<double> dropout = {};
+  std::string train = {};
+  std::string test = {};
 };
 
 const KeyTable<Config>& keys() {
   static const KeyTable<Config> table(
       {.listed_by = "gossamer train --keys"},
       {key<&Config::batch>("train.batch", {.min = 1, .max = 65536}, "records in a step"),
-       key<&Config::dropout>("model.dropout", {.max = 0.95}, "share of hidden units")});
+       key<&Config::dropout>("model.dropout", {.max = 0.95}, "share of hidden units"),
+       key<&Config::train>("data.train", {.kept_in = "cache"}, "records"),
+       key<&Config::test>("data.test", {.kept_in = ""}, "records")});
   return table;
 }
 
@@ -170,6 +174,30 @@ TEST(RunDirectory, ResumeComparesKeys) {
   ASSERT_FALSE(other.ok());
   EXPECT_EQ(other.error().kind, ErrorKind::kUsage);
   EXPECT_THAT(other.error().message(), HasSubstr("train.batch = 64"));
+}
+
+// Claim: a resumed run finds a file elsewhere, where its directory has no copy of it. One with a copy, and a
+// finished run, refuse another path: nothing would be read there.
+TEST(RunDirectory, ResumeMayFindFilesElsewhere) {
+  host::SimDisk disk;
+  const KeySetting train = setting("data.train", "../a/train.txt");
+  const KeySetting test = setting("data.test", "../a/test.txt");
+  ASSERT_TRUE(open(disk, Continue::kNo, {setting("data.train", "train.txt")}).ok());
+  {
+    const auto moved = open(disk, Continue::kResume, {train, test});
+    ASSERT_TRUE(moved.ok()) << moved.error().message();
+    EXPECT_EQ(keys().config(moved->config()).train, "../a/train.txt");
+    EXPECT_EQ(keys().config(moved->config()).test, "../a/test.txt");
+  }
+  ASSERT_TRUE(disk.make_directories("runs/x/cache").ok());
+  const auto kept = open(disk, Continue::kResume, {train});
+  ASSERT_FALSE(kept.ok());
+  EXPECT_EQ(kept.error().what, "the run to resume has another data.train");
+  EXPECT_TRUE(open(disk, Continue::kResume, {test}).ok());
+  ASSERT_TRUE(host::replace_file(disk, "runs/x/summary.json", std::string_view("{}\n")).ok());
+  const auto finished = open(disk, Continue::kResume, {test});
+  ASSERT_FALSE(finished.ok());
+  EXPECT_EQ(finished.error().what, "the run to resume has another data.test");
 }
 
 // run.toml names the engine, unless it is that of configs without the key. Its own config is read again.

@@ -39,6 +39,9 @@ struct KeyRules {
   std::string_view unset = kAuto;   // the word of an empty optional; empty: no word empties it
   std::string_view shown = {};      // help shows it in place of the value
   Duration unit = from_seconds(1);  // of a Duration
+  // The value is the path of a file, of which a run's directory keeps this: "cache". A resumed run whose
+  // directory has no such copy may find the file elsewhere. Nothing: the value never changes in a run.
+  std::optional<std::string_view> kept_in = {};
 };
 
 enum class KeyType { kInteger, kNumber, kSwitch, kText, kChoice, kList };

@@ -44,6 +44,26 @@ TomlValue copy(const toml::node& node, std::string_view file) {
   return out;
 }
 
+// A key of so many parts is a table in a table and so on. TOML++ gives them back one inside the other, so
+// that a key of 20,000 parts would take all of the stack.
+constexpr std::ptrdiff_t kMostDots = 1000;
+
+// The error for a line with more dots than any key has.
+std::optional<Error> too_deep(std::string_view text, std::string_view file) {
+  for (std::size_t line = 1; !text.empty(); ++line) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const auto dots = std::ranges::count(text.substr(0, end), '.');
+    text.remove_prefix(std::min(text.size(), end + 1));
+    if (dots <= kMostDots) continue;
+    Error error = usage(fmt::format("{}:{}:1", file, line), "cannot read this as TOML");
+    error.got = fmt::format("a line of {} dots", dots);
+    error.expected = "keys such as train.batch";
+    error.fix = "mend the line";
+    return error;
+  }
+  return std::nullopt;
+}
+
 // Types whose values TOML has as texts.
 bool is_word(const Key& key) {
   return key.type == KeyType::kText || key.type == KeyType::kChoice || key.type == KeyType::kList;
@@ -147,6 +167,7 @@ bool is_toml_text(std::string_view text) {
 }
 
 Result<TomlTable> parse_toml(std::string_view text, std::string_view file) {
+  if (auto deep = too_deep(text, file)) return *std::move(deep);
   const toml::parse_result parsed = toml::parse(text, file);
   if (parsed) return *copy(parsed.table(), file).as<TomlTable>();
   Error error = usage(place(file, parsed.error().source()), "cannot read this as TOML");

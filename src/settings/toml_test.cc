@@ -116,6 +116,19 @@ TEST(Toml, RefusesWithPlace) {
   }
 }
 
+// Claim: a key of many parts is refused by its line, however many they are. One of a thousand is unknown.
+TEST(Toml, RefusesKeysThatTakeTheStack) {
+  for (const std::size_t dots :
+       {std::size_t{1000}, std::size_t{1001}, std::size_t{20'000}, std::size_t{2'000'000}}) {
+    std::string text = "seed = 1\na";
+    for (std::size_t i = 0; i < dots; ++i) text += ".a";
+    const auto config = read((text + " = 1\n").c_str());
+    ASSERT_FALSE(config.ok());
+    EXPECT_EQ(config.error().got, dots > 1000 ? "a line of " + std::to_string(dots) + " dots" : "") << dots;
+    EXPECT_THAT(config.error().where, HasSubstr("my.toml:2:1"));
+  }
+}
+
 // A file of an older program is read where its removed keys have the value that all runs have now. Any other
 // value is refused with its place and by name. Neither such a key nor its section is written.
 TEST(Toml, ReadsRemovedKeysAtTheirDefault) {

@@ -116,6 +116,9 @@ Result<text::DictionaryReport> import_dictionary_files(const run::NodeHost& host
                   .context = request.context});
   if (!report.ok()) return report.error();
   if (auto kept = (*out).keep(); !kept.ok()) return kept.error();
+  if (!report->keep_unknown.empty())
+    host.warn(fmt::format("no definition has the headwords {}, which --keep names",
+                          data::quoted_list(report->keep_unknown)));
   if (report->test > report->train) host.warn(describe_held_out(*report));
   return report;
 }

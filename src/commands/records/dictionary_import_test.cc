@@ -57,7 +57,7 @@ TEST(ImportDictionary, SaysWhatIsLeftOut) {
 
 // Claim: an import that leaves fewer definitions to train on than it holds out says so, also when quiet, with
 // a flag that holds out fewer. With that flag nothing is said.
-TEST(ImportDictionary, WarnsWhereMostIsHeldOut) {
+TEST(ImportDictionary, WarnsWhereMostIsHeldOutAndOfWordsToKeep) {
   run::testing::SimMachine machine;
   run::NodeHost host = machine.host();
   host.verbosity = run::Verbosity::kQuiet;
@@ -78,6 +78,11 @@ TEST(ImportDictionary, WarnsWhereMostIsHeldOut) {
   machine.console.text.clear();
   ASSERT_TRUE(import_dictionary_files(host, {.sources = {"own.jsonl"}, .directory = "few", .test = 4}).ok());
   EXPECT_EQ(machine.console.text, "");
+  const auto keeps = import_dictionary_files(
+      host, {.sources = {"own.jsonl"}, .directory = "keeps", .test = 4, .keep = {"ABC", "abd", "Dee"}});
+  ASSERT_TRUE(keeps.ok()) << keeps.error().message();
+  EXPECT_TRUE(machine.said("no definition has the headwords 'abd', 'dee', which --keep names"))
+      << machine.console.text;
 }
 
 // Claim: no definition of a headword that is to be kept is held out. Plain records have no context. Others

@@ -48,6 +48,21 @@ std::string_view first_line(std::string_view text) {
   return text.substr(begin, text.find('\n', begin) - begin);
 }
 
+// Whether the file has JSON lines: the first line that begins like a record decides. XMLC text begins with a
+// label, or with a blank before the features. A line that begins in neither way is a bad one of either.
+bool is_jsonl(std::string_view text) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  for (std::size_t end = 0; !text.empty(); text.remove_prefix(std::min(text.size(), end + 1))) {
+    end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    const std::size_t begin = line.find_first_not_of(" \t\r");
+    if (begin == std::string_view::npos) continue;
+    if (line[begin] == '{') return true;
+    if (line[begin] >= '0' && line[begin] <= '9') return false;
+  }
+  return false;
+}
+
 bool is_blank(const Look& look) { return first_line(look.text).empty() && look.whole(); }
 
 Error no_records(const std::string& path) {
@@ -176,8 +191,8 @@ Result<Source> find_source(host::Disk& disk, const std::string& path, std::optio
   const auto look = beginning(disk, path);
   if (!look.ok()) return look.error();
   if (!wanted && is_blank(*look)) return no_records(path);
-  const bool json = first_line(look->text).starts_with("{");
-  const RecordFormat format = wanted.value_or(json ? RecordFormat::kJsonlText : RecordFormat::kXmc);
+  const RecordFormat format =
+      wanted.value_or(is_jsonl(look->text) ? RecordFormat::kJsonlText : RecordFormat::kXmc);
   Source source{.path = path, .format = format, .as_is = as_is, .packing = look->packing};
   if (const auto other = seen_format(look->of(path), source)) return *other;
   return row_of(format).jsonl ? jsonl_source(disk, path, look->packing) : Result<Source>(std::move(source));

@@ -39,6 +39,10 @@ TEST(FindSource, TellsFormatsByContent) {
   EXPECT_EQ(format_of("{\"features\": []}\n{\"features\": {}}\n{\"features\": {\"a\": 1}}\n"),
             data::RecordFormat::kJsonlNames);
   EXPECT_EQ(format_of("{\"features\": {}}\n{\"features\": [[1, 1]]}\n"), data::RecordFormat::kJsonlNumbers);
+  EXPECT_EQ(format_of("garbage here\n\n{\"text\": \"deer\", \"labels\": [1]}\n"),
+            data::RecordFormat::kJsonlText);
+  EXPECT_EQ(format_of("garbage here\n 1:1\n{\"text\": \"deer\", \"labels\": [1]}\n"),
+            data::RecordFormat::kXmc);
   EXPECT_EQ(format_of("{broken\n{\"features\": [[1, 1]]}\n"), data::RecordFormat::kJsonlNumbers);
   EXPECT_EQ(format_of("\n"
                       R"({"text": "a"})",

@@ -140,12 +140,19 @@ class SparseTraining final : public Training {
     if (sparse_engine::tells_of_divergence(error)) error.fix = sparse_engine::network_diverged({}).fix;
     return error;
   }
+  // A run that goes on may have been begun from another working directory.
+  [[nodiscard]] Error not_there(std::string_view key, Error error) const {
+    if (!begins_ && error.kind == ErrorKind::kFailed)
+      error.fix = fmt::format("put it back, or say where it lies: {} {}=PATH", resume_command_, key);
+    return error;
+  }
+
   // Mistakes in the test set are told before the training, not after it.
   Result<void> find_test() {
     if (config_.data.test.empty()) return {};
     if (is_read_once(host_.disk, config_.data.test)) return no_test_from_stdin(config_.data.test);
     auto source = find_source(host_.disk, config_.data.test, config_.data.format);
-    if (!source.ok()) return source.error();
+    if (!source.ok()) return not_there("data.test", source.error());
     test_ = std::move(*source);
     return check_records(host_, *test_, config_.data.skip_bad);
   }
@@ -232,7 +239,7 @@ class SparseTraining final : public Training {
   Result<void> import(CachePlace& place) {
     if (config_.data.train.empty()) return missing_data();
     const auto source = find_source(host_.disk, config_.data.train, config_.data.format);
-    if (!source.ok()) return source.error();
+    if (!source.ok()) return not_there("data.train", source.error());
     const RecordRow& row = row_of(source->format);
     if (row.count != nullptr && is_read_once(host_.disk, source->path))
       return no_text_from_stdin(source->path);

@@ -32,6 +32,7 @@ class HeadwordCounts {
     }
   }
   [[nodiscard]] std::uint32_t size() const { return names_.size(); }
+  [[nodiscard]] bool has(const std::string& word) const { return names_.find(word) != StringIndex::kNone; }
   // Whether all headwords are known without this entry.
   [[nodiscard]] bool can_spare(const DictionaryEntry& entry) const {
     return std::all_of(entry.headwords.begin(), entry.headwords.end(),
@@ -62,6 +63,13 @@ std::vector<std::uint32_t> candidates(const std::vector<DictionaryEntry>& entrie
   std::vector<std::uint32_t> order(drawn.size());
   std::transform(drawn.begin(), drawn.end(), order.begin(), [](const auto& pair) { return pair.second; });
   return order;
+}
+
+std::vector<std::string> unknown_words(const std::vector<std::string>& words, const HeadwordCounts& known) {
+  std::vector<std::string> unknown;
+  std::ranges::copy_if(words, std::back_inserter(unknown),
+                       [&known](const std::string& word) { return !known.has(word); });
+  return unknown;
 }
 
 void append_record(std::string& lines, const DictionaryEntry& entry, std::string_view context) {
@@ -146,12 +154,14 @@ Result<DictionaryReport> import_dictionary(host::Disk& disk, const DictionaryImp
     Result<void> written = host::replace_file(disk, import.directory + name, std::string_view(*lines));
     if (!written.ok()) return written.error();
   }
+  const HeadwordCounts counts(entries);
   return DictionaryReport{.definitions = entries.size(),
-                          .headwords = HeadwordCounts(entries).size(),
+                          .headwords = counts.size(),
                           .train = entries.size() - split->test.size(),
                           .test = split->test.size(),
                           .near_copies = split->near_copies,
-                          .left_out = read->left_out};
+                          .left_out = read->left_out,
+                          .keep_unknown = unknown_words(import.split.keep, counts)};
 }
 
 }  // namespace gossamer::text

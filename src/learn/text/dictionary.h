@@ -88,7 +88,8 @@ struct DictionaryReport {
   std::uint64_t train = 0;      // definitions
   std::uint64_t test = 0;
   std::uint64_t near_copies = 0;
-  std::uint64_t left_out = 0;  // definitions without a headword or without a word of text
+  std::uint64_t left_out = 0;                  // definitions without a headword or without a word of text
+  std::vector<std::string> keep_unknown = {};  // words of DictionarySplitOptions::keep that are no headwords
 };
 [[nodiscard]] Result<DictionaryReport> import_dictionary(host::Disk& disk, const DictionaryImport& import);
 

@@ -21,14 +21,15 @@ constexpr std::uint64_t kMostTokens = std::uint64_t{1} << 24;  // of a microbatc
 constexpr double kMostSteps = 9007199254740991.0;  // 2^53 - 1: up to here doubles tell all integers apart
 
 Rows lm_data_keys() {
-  return {key<&T::seed>("seed", {.max = kMostSteps}, "names every random stream of the run"),
-          key<&T::data, &LmDataConfig::train>(
-              "data.train", {},
-              "training text: a file (plain, .gz or .zst), JSON lines with \"text\", or a folder"),
-          key<&T::data, &LmDataConfig::test>(
-              "data.test", {}, "held-out text; when given, the finished model is measured on it"),
-          key<&T::data, &LmDataConfig::skip_bad>("data.skip_bad", {.max = kMostCount},
-                                                 "bad lines and files to leave out before giving up")};
+  return {
+      key<&T::seed>("seed", {.max = kMostSteps}, "names every random stream of the run"),
+      key<&T::data, &LmDataConfig::train>(
+          "data.train", {.kept_in = "data/train.tokens"},
+          "training text: a file (plain, .gz or .zst), JSON lines with \"text\", or a folder"),
+      key<&T::data, &LmDataConfig::test>("data.test", {.kept_in = "data/test.tokens"},
+                                         "held-out text; when given, the finished model is measured on it"),
+      key<&T::data, &LmDataConfig::skip_bad>("data.skip_bad", {.max = kMostCount},
+                                             "bad lines and files to leave out before giving up")};
 }
 
 Rows lm_model_keys() {

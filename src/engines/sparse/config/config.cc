@@ -23,8 +23,9 @@ using T = TrainConfig;
 Rows data_keys() {
   return {
       key<&T::seed>("seed", {.max = kMaxSteps}, "names every random stream of the run"),
-      key<&T::data, &DataConfig::train>("data.train", {}, "training records: a file (plain, .gz or .zst)"),
-      key<&T::data, &DataConfig::test>("data.test", {},
+      key<&T::data, &DataConfig::train>("data.train", {.kept_in = "cache"},
+                                        "training records: a file (plain, .gz or .zst)"),
+      key<&T::data, &DataConfig::test>("data.test", {.kept_in = ""},
                                        "test records; when given, the finished model is measured on them"),
       key<&T::data, &DataConfig::format>(
           "data.format", {.choices = {data::kRecordFormatWords.begin(), data::kRecordFormatWords.end()}},
