@@ -318,6 +318,15 @@ bool CountingEngine::believes(const cluster::LeaseKeys& keys, Instant now) const
   return lease_keys_ == keys && lease_.valid(now);
 }
 
+bool CountingEngine::claims_open_step(const Durable& durable) const {
+  for (std::uint64_t track = 0; track < world_.things; ++track) {
+    const auto own = claim_steps_.find(track);
+    const StepNumber step = own == claim_steps_.end() ? StepNumber() : own->second;
+    if (step >= durable.next_claimed_step(cluster::TrackId(track))) return true;
+  }
+  return false;
+}
+
 void CountingEngine::work_on_claims(Instant from) {
   later(from, 200, 900, [this](Instant now) {
     const std::uint64_t track = rng_.below(world_.things);

@@ -23,6 +23,7 @@
 #include "cluster/control/engine.h"
 #include "cluster/control/member_process.h"
 #include "cluster/control/workload.h"
+#include "simulation/watch/durable.h"
 #include "simulation/watch/invariants.h"
 
 namespace gossamer::simulation {
@@ -73,6 +74,9 @@ class CountingEngine final : public cluster::Engine {
 
   [[nodiscard]] bool believes(const cluster::LeaseKeys& keys, Instant now) const;
   [[nodiscard]] StepNumber step() const { return step_; }
+  // Whether it has come to the open step of any track. A new life learns of one committed step after the
+  // other.
+  [[nodiscard]] bool claims_open_step(const Durable& durable) const;
   // Other members that are still there, and that speak, have taken steps with it since the last placement.
   [[nodiscard]] bool has_witnesses(FunctionRef<bool(net::PeerId)> speaks) const;
   // This member gets none of its parts from now on; nothing: each does. The one before gets what it lacks.

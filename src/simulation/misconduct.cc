@@ -96,9 +96,7 @@ void Misconduct::judge_time(SimMember& member, Incarnation life) {
     }
   }
   // On a slow line much of what it says waits behind the largest.
-  const bool slow =
-      fleet_.internet().rates(member.where()).up_bytes_per_second < host::MachineRates().up_bytes_per_second;
-  heard = hears && !slow ? heard + kSayEvery : Duration{};
+  heard = hears && !is_slow(member) ? heard + kSayEvery : Duration{};
   if (heard > kFencedWithin) {
     fleet_.invariants().broke(fmt::format(
         "incarnation {} is hostile, was heard for {:.1f} s, and is not fenced", life.value, heard.seconds()));
@@ -121,7 +119,20 @@ void Misconduct::break_rule(SimMember& member, NodeId to) {
   if (channel == kPartChannel) message.payload = much(std::uint64_t{2} << 20);
   if (channel != kPartChannel && rng_.below(4) == 0) message.payload = much(kMuch);
   const host::Lane lane = rng_.below(2) == 0 ? host::Lane::kControl : host::Lane::kBulk;
+  if (total_bytes(message.payload) >= kMuch) fill_line(to);
   member.say_to(to, lane, std::move(message));
+}
+
+void Misconduct::fill_line(NodeId to) {
+  for (const auto& [machine, other] : fleet_.members()) {
+    if (other->member() == nullptr || other->member()->self().node != to) continue;
+    if (is_slow(*other)) fleet_.note_struck(*other, Struck::kApart);
+  }
+}
+
+bool Misconduct::is_slow(SimMember& member) {
+  return fleet_.internet().rates(member.where()).up_bytes_per_second <
+         host::MachineRates().up_bytes_per_second;
 }
 
 void Misconduct::lie(SimMember& member, Lies lies, Duration lasts) {

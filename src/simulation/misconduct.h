@@ -43,6 +43,10 @@ class Misconduct {
   void quarrel(SimMember& member, Incarnation life, net::PeerId victim);
   void break_rules(SimMember& member);
   void break_rule(SimMember& member, NodeId to);
+  // So many bytes go to the node that nothing else comes through a slow line of its machine for longer than
+  // the others wait, also after their sender is fenced: what is under way fills the line.
+  void fill_line(NodeId to);
+  [[nodiscard]] bool is_slow(SimMember& member);
   void lie(SimMember& member, Lies lies, Duration lasts);
   void say_inventions(SimMember& member, const std::weak_ptr<Liar>& liar);
 

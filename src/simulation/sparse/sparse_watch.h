@@ -13,7 +13,8 @@
 // places, every piece is left somewhere. The run must then go on. A life counts only if a fault took that
 // very member:
 // - It was killed, made to leave, or stopped or cut off for longer than its own patience.
-// - Its line to a coordinator was cut, and the others, which had all that it had, went on without it.
+// - Its line to a coordinator was cut, and the others, which had all that it had, went on without it. A slow
+//   line that a hostile member has filled is cut in the same way.
 // - It lost a dispute with liars alone: nobody can know which of two is one (SECURITY.md, "Quarrels").
 // A member that was away for less has all that it had, and a member that was fenced for another reason was
 // there. Losing its piece is no rightful loss.

@@ -97,6 +97,11 @@ std::uint64_t Durable::claimed_steps() const {
   return steps;
 }
 
+StepNumber Durable::next_claimed_step(cluster::TrackId track) const {
+  const auto next = commits_.find(track.value);
+  return next == commits_.end() ? StepNumber() : StepNumber(next->second);
+}
+
 std::optional<std::string> Durable::missing(const membership::Change& change) const {
   if (change.epoch() > begun_.value) return fmt::format("epoch {}", change.epoch());
   for (const membership::MemberRecord& record : change.members()) {

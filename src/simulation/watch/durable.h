@@ -47,6 +47,8 @@ class Durable {
   [[nodiscard]] std::uint64_t lives_fenced() const;
   // Steps, over all tracks, whose whole set of samples was claimed.
   [[nodiscard]] std::uint64_t claimed_steps() const;
+  // The first step of a track whose samples are not all claimed.
+  [[nodiscard]] StepNumber next_claimed_step(cluster::TrackId track) const;
 
   // The first thing on which the message rests and which the store has not applied; nothing: all of it is
   // there.

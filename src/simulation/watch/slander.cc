@@ -33,8 +33,18 @@ std::set<net::PeerId> Slander::in_dispute_with(net::PeerId peer) const {
   return others;
 }
 
+std::set<net::PeerId> Slander::broke_rules_with(net::PeerId peer) const {
+  std::set<net::PeerId> others;
+  for (const auto& [by, broken] : broke_) {
+    if (broken.contains(peer)) others.insert(by);
+    if (by == peer) others.insert(broken.begin(), broken.end());
+  }
+  return others;
+}
+
 bool Slander::disputes_with_liars(net::PeerId peer) const {
-  const std::set<net::PeerId> others = in_dispute_with(peer);
+  std::set<net::PeerId> others = in_dispute_with(peer);
+  others.merge(broke_rules_with(peer));
   return !others.empty() &&
          std::ranges::all_of(others, [this](const net::PeerId& one) { return lies_(one.incarnation); });
 }

@@ -32,7 +32,8 @@ class Slander {
   // of its judges, their word costs it its life: accusations promise no more
   // (cluster/membership/accusations.h).
   [[nodiscard]] bool framed(net::PeerId peer) const;
-  // Whether the peer has a dispute, and with liars alone. Nobody knows which of two is one.
+  // Whether the peer has a dispute, and with liars alone. Nobody knows which of two is one. Broken rules
+  // count also while the link is up again: a quarrel is over several views.
   [[nodiscard]] bool disputes_with_liars(net::PeerId peer) const;
   // The peer is fenced.
   void gone(net::PeerId peer) {
@@ -44,6 +45,8 @@ class Slander {
  private:
   // Those that accuse the peer, and those that it accuses.
   [[nodiscard]] std::set<net::PeerId> in_dispute_with(net::PeerId peer) const;
+  // Those that say that the peer broke a rule, and those that did by its word.
+  [[nodiscard]] std::set<net::PeerId> broke_rules_with(net::PeerId peer) const;
 
   std::function<bool(Incarnation)> lies_;
   std::map<net::PeerId, std::set<NodeId>> accused_;     // by accuser: the accused of its last beat

@@ -58,5 +58,19 @@ TEST(Slander, DisputesWithLiarsAlone) {
   EXPECT_FALSE(slander.disputes_with_liars(slander_peer(20)));
 }
 
+// Claim: a quarrel with a liar is a dispute also while their link is up, whoever of the two says that a rule
+// was broken. Once an honest member says so too, it is no dispute with liars alone.
+TEST(Slander, QuarrelsWithLiarsAlone) {
+  Slander slander([](Incarnation one) { return one.value < 10; });
+  slander.heard(slander_peer(20), beat_of_broken({1}));
+  EXPECT_TRUE(slander.disputes_with_liars(slander_peer(20)));
+  slander.heard(slander_peer(2), beat_of_broken({21}));
+  EXPECT_TRUE(slander.disputes_with_liars(slander_peer(21)));
+  slander.heard(slander_peer(11), beat_of_broken({20}));
+  EXPECT_FALSE(slander.disputes_with_liars(slander_peer(20)));
+  slander.heard(slander_peer(21), beat_of_broken({2, 22}));
+  EXPECT_FALSE(slander.disputes_with_liars(slander_peer(21)));
+}
+
 }  // namespace
 }  // namespace gossamer::simulation
