@@ -47,6 +47,20 @@ TEST(SparseChaos, SeedsThatBrokeHold) {
   }
 }
 
+// Claim: these runs are lost, and rightly so. Faults took all that held a piece.
+// - 221706: a hostile member had a quarrel with one other, which lost its life, and then lost its own. The
+// piece
+//   had one copy.
+// - 228068: a hostile member filled the slow line of another. Both and a killed one held a piece with two
+// copies.
+TEST(SparseChaos, SeedsThatMayLose) {
+  for (const std::uint64_t seed : {221706U, 228068U}) {
+    const SparseChaosReport report = run_sparse_chaos({.seed = seed});
+    EXPECT_EQ(report.violation, std::nullopt) << "seed " << seed << ": " << *report.violation;
+    EXPECT_TRUE(report.lost) << "seed " << seed;
+  }
+}
+
 // Claim: without faults no member begins twice, no step is computed anew, and every step is committed.
 TEST(SparseChaos, QuietFleetTrains) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
