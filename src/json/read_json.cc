@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <utility>
@@ -65,6 +66,29 @@ bool keeps_rules(std::string_view text, typename Json::input_format_t format) {
   return Json::sax_parse(text, &rules, format);
 }
 
+// Whether each item says its length. The library reads items without, which nothing of ours writes, by
+// recursion: one in the other, they would take all of the stack.
+bool says_lengths(std::string_view bytes) {
+  constexpr int kByteString = 2;
+  constexpr int kTextString = 3;
+  constexpr int kNoLength = 31;
+  while (!bytes.empty()) {
+    const auto head = static_cast<unsigned char>(bytes.front());
+    const int major = head >> 5;
+    const int info = head & 31;
+    if (info == kNoLength) return false;
+    const std::size_t width = info < 24 ? 0 : std::size_t{1} << (info - 24);
+    if (info > 27 || bytes.size() < 1 + width) return false;
+    auto value = static_cast<std::uint64_t>(width > 0 ? 0 : info);
+    for (std::size_t i = 0; i < width; ++i) value = value << 8 | static_cast<unsigned char>(bytes[1 + i]);
+    bytes.remove_prefix(1 + width);
+    if (major != kByteString && major != kTextString) continue;
+    if (value > bytes.size()) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(value));
+  }
+  return true;
+}
+
 template <class Json>
 Json no_json() {
   return Json(Json::value_t::discarded);
@@ -80,7 +104,7 @@ Json read_json(std::string_view text) {
 
 template <class Json>
 Json read_cbor(std::string_view bytes) {
-  if (!keeps_rules<Json>(bytes, Json::input_format_t::cbor)) return no_json<Json>();
+  if (!says_lengths(bytes) || !keeps_rules<Json>(bytes, Json::input_format_t::cbor)) return no_json<Json>();
   return Json::from_cbor(bytes, /*strict=*/true, /*allow_exceptions=*/false);
 }
 

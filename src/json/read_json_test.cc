@@ -89,5 +89,23 @@ TEST(ReadJson, Cbor) {
   EXPECT_TRUE(read_cbor<json>("").is_discarded());
 }
 
+// Claim: CBOR without lengths is none: byte strings, texts, arrays and objects of it, at any depth. What the
+// library writes says all lengths.
+TEST(ReadJson, CborSaysItsLengths) {
+  const std::string list_of_one = "\x81";
+  for (const char* head : {"\x5f", "\x7f", "\x9f", "\xbf"}) {
+    EXPECT_TRUE(read_cbor<json>(repeated(head, 10'000'000)).is_discarded());
+    EXPECT_TRUE(read_cbor<json>(list_of_one + repeated(head, 10'000'000)).is_discarded());
+  }
+  EXPECT_TRUE(read_cbor<json>("\x5f\x41x\xff").is_discarded());
+  const std::vector<std::uint8_t> bytes(70'000, 0x5f);
+  for (const json& one : {json(json::binary(bytes)), json(std::string(300, '\x7f')),
+                          json{{"a", 1.5}, {"b", {-7, 1'000'000'000'000, nullptr, true}}}}) {
+    std::string written;
+    json::to_cbor(one, nlohmann::detail::output_adapter<char>(written));
+    EXPECT_EQ(read_cbor<json>(written), one);
+  }
+}
+
 }  // namespace
 }  // namespace gossamer

@@ -150,7 +150,8 @@ inline bool read(std::string_view text, const KeyRules& rules, bool& out) {
   return false;
 }
 
-// Whether TOML can hold this text: it is UTF-8. A run writes its keys as TOML, and reads them again.
+// Whether TOML can hold this text: it is UTF-8, and has at most 180 dots. A run writes its keys as TOML, and
+// reads them again.
 [[nodiscard]] bool is_toml_text(std::string_view text);
 
 inline bool read(std::string_view text, const KeyRules& /*rules*/, std::string& out) {

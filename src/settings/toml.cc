@@ -5,6 +5,7 @@
 
 #define TOML_EXCEPTIONS 0
 #define TOML_HEADER_ONLY 1
+#define TOML_MAX_NESTED_VALUES 16
 #include <toml++/toml.h>
 
 #include <algorithm>
@@ -45,14 +46,18 @@ TomlValue copy(const toml::node& node, std::string_view file) {
 }
 
 // A key of so many parts is a table in a table and so on. TOML++ gives them back one inside the other, so
-// that a key of 20,000 parts would take all of the stack.
-constexpr std::ptrdiff_t kMostDots = 1000;
+// that 20,000 of them take all of the stack. Each of TOML_MAX_NESTED_VALUES levels may have kMostDots more.
+constexpr std::ptrdiff_t kMostDots = 200;
+// The dots in the rest of a line that to_toml() writes: the key, its help and its range.
+constexpr std::ptrdiff_t kDotsBesideText = 20;
+
+std::ptrdiff_t dots_of(std::string_view line) { return std::ranges::count(line, '.'); }
 
 // The error for a line with more dots than any key has.
 std::optional<Error> too_deep(std::string_view text, std::string_view file) {
   for (std::size_t line = 1; !text.empty(); ++line) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    const auto dots = std::ranges::count(text.substr(0, end), '.');
+    const std::ptrdiff_t dots = dots_of(text.substr(0, end));
     text.remove_prefix(std::min(text.size(), end + 1));
     if (dots <= kMostDots) continue;
     Error error = usage(fmt::format("{}:{}:1", file, line), "cannot read this as TOML");
@@ -162,6 +167,7 @@ std::string in_quotes(std::string_view text) {
 }  // namespace
 
 bool is_toml_text(std::string_view text) {
+  if (dots_of(text) > kMostDots - kDotsBesideText) return false;
   const bool ascii = std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
   return ascii || toml::parse("text = " + in_quotes(text)).succeeded();
 }

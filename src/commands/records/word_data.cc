@@ -58,6 +58,9 @@ std::optional<data::TokenText> text_of(const tensors::TensorMap& tensors) {
   for (const std::uint32_t token : text.token) {
     if (token != data::TokenText::kLineEnd && token >= text.count.size()) return std::nullopt;
   }
+  // A text that a run trains on has two words in some line, and each word occurs.
+  const bool unused = std::ranges::find(text.count, 0U) != text.count.end();
+  if (unused || data::first_window(text) >= text.token.size()) return std::nullopt;
   for (std::size_t word = 0; word + 1 < begin.size(); ++word) {
     text.words.emplace_back(bytes.data() + begin[word], begin[word + 1] - begin[word]);
   }

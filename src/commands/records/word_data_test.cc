@@ -54,7 +54,7 @@ TEST(WordData, LearnsTheWordsThatTheConfigWants) {
 }
 
 // A cache reads back as it was written. A changed byte anywhere is refused, and an
-// unfinished cache counts as none.
+// unfinished cache counts as none. So is one of no two words in a line, or of a word that never occurs.
 TEST(WordData, CacheRoundTrip) {
   SimMachine machine;
   const data::TokenText text{.token = {0, 1, data::TokenText::kLineEnd, 1, 0, 0},
@@ -75,6 +75,13 @@ TEST(WordData, CacheRoundTrip) {
     const auto refused = read_word_cache(machine.disk, "c/train.words");
     ASSERT_FALSE(refused.ok()) << at;
     EXPECT_EQ(refused.error().kind, ErrorKind::kBadData);
+  }
+  for (const data::TokenText& empty :
+       {data::TokenText{.token = {}, .words = {"the"}, .count = {3}},
+        data::TokenText{.token = {data::TokenText::kLineEnd}, .words = {"the"}, .count = {3}},
+        data::TokenText{.token = {0, 0}, .words = {"the"}, .count = {0}}}) {
+    ASSERT_TRUE(write_word_cache(machine.disk, "c/train.words", empty).ok());
+    EXPECT_EQ(read_word_cache(machine.disk, "c/train.words").error().kind, ErrorKind::kBadData);
   }
   ASSERT_TRUE(machine.disk.remove_all("c/train.words.json").ok());
   EXPECT_FALSE(read_word_cache(machine.disk, "c/train.words")->has_value());

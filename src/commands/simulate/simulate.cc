@@ -188,7 +188,7 @@ std::string to_json(const SimulateRequest& request, const SimulateResult& result
   json["virtual_seconds"] = result.virtual_seconds;
   json["wall_seconds"] = result.wall_seconds;
   json["figures"] = std::move(figures);
-  return json.dump();
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string to_text(const SimulateRequest& request, const SimulateResult& result) {

@@ -178,7 +178,8 @@ Result<std::unique_ptr<EtcdClient>> EtcdClient::create(const std::vector<std::st
 EtcdClient::Login EtcdClient::log_in(Error& error) {
   token_.clear();
   const json request = {{"name", access_.name}, {"password", access_.password}};
-  const Reply reply = post_to(*clients_[current_], "/v3/auth/authenticate", "", request.dump());
+  const Reply reply = post_to(*clients_[current_], "/v3/auth/authenticate", "",
+                              request.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   const auto found = reply.body.is_object() ? reply.body.find("token") : reply.body.end();
   if (reply.status == 200 && found != reply.body.end() && found->is_string()) {
     token_ = found->get<std::string>();

@@ -53,6 +53,7 @@ class SqliteDatabase {
   // The first column of the only row.
   [[nodiscard]] Result<std::int64_t> number(const char* sql);
   [[nodiscard]] Result<std::string> text(const char* sql);
+  [[nodiscard]] const std::string& path() const { return path_; }
   // Whether the path no longer leads to the file that was opened.
   [[nodiscard]] bool has_moved() const;
 

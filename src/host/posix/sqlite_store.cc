@@ -108,7 +108,14 @@ Result<Generation> raise_generation(SqliteDatabase& database, const Candidate& s
   update->bind_text(2, self.address);
   const auto row = update->step();
   if (!row.ok()) return row.error();
-  CHECK(*row);
+  if (!*row) {
+    return Error{.kind = ErrorKind::kBadData,
+                 .where = database.path(),
+                 .what = "the coordinator's file has lost the row that says which coordinator leads",
+                 .got = "an empty table 'lead'",
+                 .expected = "one row",
+                 .fix = "restore the file from a copy"};
+  }
   const Generation generation(static_cast<std::uint64_t>(update->number(0)));
   // Alone in its transaction: the last step commits.
   const auto done = update->step();

@@ -278,6 +278,16 @@ TEST_F(SqliteStoreTest, ForeignFiles) {
   expect_refused(ErrorKind::kRefused, "got version 2; expected a coordinator's file of version 1");
 }
 
+// Claim: a file without the row of the lead is reported, and ends no process.
+TEST_F(SqliteStoreTest, NoRowOfTheLead) {
+  {
+    SqliteStore store(path_);
+    static_cast<void>(lead(store));
+  }
+  run_sql("DELETE FROM lead");
+  expect_refused(ErrorKind::kBadData, "an empty table 'lead'");
+}
+
 // A file with a damaged page is reported as such.
 TEST_F(SqliteStoreTest, DamagedFile) {
   {

@@ -56,6 +56,18 @@ double epochs_for(std::uint64_t records, double batch) {
   return std::max(usual, std::min(std::round(kFewestSteps * batch / n), kMostEpochsOfFew));
 }
 
+// The step of a row's last update is kept in 32 bits (learn/sparse/network/adam.h).
+Result<void> check_steps(const TrainConfig& config, std::uint64_t steps) {
+  constexpr std::uint64_t kMostSteps = 0xFFFF'FFFF;
+  if (steps <= kMostSteps) return {};
+  return Error{.kind = ErrorKind::kUsage,
+               .where = config.train.steps > 0 ? "train.steps" : "train.epochs",
+               .what = "the run has too many steps",
+               .got = fmt::format("{} steps", steps),
+               .expected = fmt::format("at most {}", kMostSteps),
+               .fix = "take fewer, or a larger train.batch"};
+}
+
 Result<void> check_trainable(const DataShape& shape) {
   const auto refuse = [](std::string got, std::string expected) {
     return Error{.kind = ErrorKind::kBadData,
@@ -180,6 +192,7 @@ Result<Recipe> derive_recipe(const TrainConfig& config, const DataShape& shape) 
   const double steps = std::ceil(epochs * static_cast<double>(records) / batch);
   recipe.steps = config.train.steps > 0 ? config.train.steps
                                         : std::max<std::uint64_t>(1, static_cast<std::uint64_t>(steps));
+  if (auto good = check_steps(config, recipe.steps); !good.ok()) return good.error();
   if (!config.train.epochs && config.train.steps == 0) {
     because("train.epochs", epochs, fmt::format("{} records; {} steps of {}", records, recipe.steps, batch));
   }

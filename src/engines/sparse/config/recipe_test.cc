@@ -164,6 +164,19 @@ TEST(Recipe, RefusesEmptyData) {
   EXPECT_EQ(derive_recipe(config, shape(0)).error().kind, ErrorKind::kBadData);
 }
 
+// Claim: more steps than a row's clock can tell are refused, by the key that asks for them.
+TEST(Recipe, RefusesMoreStepsThanRowsCount) {
+  TrainConfig config;
+  config.train.steps = 0xFFFF'FFFF;
+  EXPECT_TRUE(derive_recipe(config, shape(1000)).ok());
+  ++config.train.steps;
+  EXPECT_EQ(derive_recipe(config, shape(1000)).error().where, "train.steps");
+  config.train.steps = 0;
+  config.train.batch = 1;
+  config.train.epochs = 100'000;
+  EXPECT_EQ(derive_recipe(config, shape(50'000)).error().where, "train.epochs");
+}
+
 // Claim: records that a model cannot keep are refused before the first step. A model without them has no such
 // limit.
 TEST(Recipe, RefusesMoreThanAModelKeeps) {
