@@ -18,6 +18,8 @@ namespace gossamer::run {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+// Ten years, as for the flag. The end of a certificate is the sum of this and now.
+constexpr std::int64_t kMostCertificateSeconds = std::int64_t{3650} * 24 * 3600;
 
 // A text in quotes. A text of JSON is a text of TOML too.
 std::string quoted(const std::string& text) {
@@ -73,6 +75,8 @@ Result<void> take(LeadFile& file, const settings::TomlEntry& entry) {
   if (name == "first" || name == "start" || name == "nodes" || name == "certificates") {
     if (number == nullptr || *number < 0)
       return unreadable(entry.value.where, "no whole number for " + entry.name);
+    if (name == "certificates" && (*number == 0 || *number > kMostCertificateSeconds))
+      return unreadable(entry.value.where, "certificates that hold for no time, or for more than ten years");
     const auto count = static_cast<std::uint64_t>(*number);
     if (name == "first") file.first = count;
     if (name == "start") file.start = StepNumber(count);

@@ -63,8 +63,9 @@ TEST_F(LeadFileTest, OlderVersionsHaveAnotherName) {
 
 // Another kind of file is refused, with the place.
 TEST_F(LeadFileTest, RefusesOtherFiles) {
-  for (const char* const text : {"engine = ", "[train]\nbatch = 3\n", "things = 0.5\n", "first = \"two\"\n",
-                                 "start = -1\n", "standby = [\"b:1\"]\n"}) {
+  for (const char* const text :
+       {"engine = ", "[train]\nbatch = 3\n", "things = 0.5\n", "first = \"two\"\n", "start = -1\n",
+        "standby = [\"b:1\"]\n", "certificates = 0\n", "certificates = 9223372036854775807\n"}) {
     write("lead.toml", text);
     const auto read = read_lead_file(disk_, "/lead");
     ASSERT_FALSE(read.ok()) << text;

@@ -3,6 +3,7 @@
 // Coordinator, its answers to Begin and Lead, and the numbers of nodes.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -66,12 +67,14 @@ membership::Address known_fields(const membership::Address& address) {
   return known;
 }
 
-// The record of a node that begins, with the next incarnation.
+// The record of a node that begins, with the next incarnation. The node's certificate proves that its number
+// was given: no other node gets it, even where the store was put back from an older copy.
 membership::MemberRecord new_record(NodeId node, const membership::BeginAsk& ask, membership::Lead& lead) {
   membership::MemberRecord record;
   record.set_node(node.value);
   record.set_incarnation(lead.next_incarnation());
   lead.set_next_incarnation(lead.next_incarnation() + 1);
+  lead.set_next_node(std::max(lead.next_node(), node.value + 1));
   record.set_state(membership::JOINING);
   record.set_name(ask.name());
   const membership::Listening& at = ask.listening();

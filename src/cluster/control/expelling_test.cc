@@ -195,6 +195,25 @@ TEST_F(ExpellingTest, GoesOnHalfWay) {
   EXPECT_FALSE(coordinator_->view().members().contains(goes.node));
 }
 
+// Claim: no other node is given the number of a node that has begun, also where the store does not know that
+// it was given, as after it was put back from an older copy; and none that of an expelled node.
+TEST_F(ExpellingTest, NumbersAreGivenOnce) {
+  const auto give = [&] {
+    NodeId given;
+    coordinator_->give_node("token", 0, [&](NodeId node) { given = node; });
+    store();
+    return given;
+  };
+  EXPECT_EQ(give(), NodeId(2));
+  const net::PeerId goes = serve(NodeId(5));
+  EXPECT_EQ(give(), NodeId(6));
+  expel({goes.node});
+  expel({NodeId(20)});
+  EXPECT_EQ(give(), NodeId(7));
+  lead_again();
+  EXPECT_EQ(give(), NodeId(21));
+}
+
 // Claim: a member refuses an expelled node whatever life it claims, and no other one.
 TEST(ExpelledByMembers, AllLivesAreRefused) {
   constexpr net::PeerId kSelf{NodeId(2), Incarnation(10)};

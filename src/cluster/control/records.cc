@@ -50,6 +50,7 @@ Error damaged(std::string key, std::string got, std::string expected) {
 }
 
 bool is_number(std::uint64_t value) { return value < kMostNumber; }
+bool is_node(std::uint64_t value) { return value > kCoordinatorNode.value && value < kMostNumber - 1; }
 
 // Reads one entry into `records`. False if key or value is not the store's, or the two do not fit together.
 class Reader {
@@ -145,14 +146,14 @@ class Reader {
   }
   bool read_member(const host::Entry& entry) {
     membership::MemberRecord record;
-    if (!record.ParseFromString(entry.value) || record.node() <= kCoordinatorNode.value) return false;
+    if (!record.ParseFromString(entry.value) || !is_node(record.node())) return false;
     if (record.incarnation() == 0 || !membership::State_IsValid(record.state())) return false;
     if (entry.key != member_key(Incarnation(record.incarnation()))) return false;
     return records_.members.emplace(NodeId(record.node()), std::move(record)).second;
   }
   bool read_node(const host::Entry& entry) {
     membership::NodeRecord record;
-    if (!record.ParseFromString(entry.value) || record.node() <= kCoordinatorNode.value) return false;
+    if (!record.ParseFromString(entry.value) || !is_node(record.node())) return false;
     const NodeId node(record.node());
     return entry.key == node_key(node) && records_.nodes.emplace(node, std::move(record)).second;
   }
@@ -306,6 +307,19 @@ Result<Records> read_records(std::span<const host::Entry> entries) {
   return records;
 }
 
+namespace {
+
+// The first number that no node has. In a store that was put back from an older copy, nodes may have greater
+// ones than its lead has given.
+std::uint64_t next_node(const Records& records) {
+  std::uint64_t next = std::max(records.lead.next_node(), kCoordinatorNode.value + 1);
+  if (!records.members.empty()) next = std::max(next, records.members.rbegin()->first.value + 1);
+  if (!records.nodes.empty()) next = std::max(next, records.nodes.rbegin()->first.value + 1);
+  return next;
+}
+
+}  // namespace
+
 Result<std::vector<host::Change>> begin_lead(Records& records, const RunShape& shape) {
   membership::Lead& lead = records.lead;
   if (!lead.run().empty() && lead.run() != shape.run) {
@@ -336,7 +350,7 @@ Result<std::vector<host::Change>> begin_lead(Records& records, const RunShape& s
   lead.set_run(shape.run);
   lead.set_batch(shape.batch);
   lead.set_tracks(shape.tracks.size());
-  lead.set_next_node(std::max(lead.next_node(), kCoordinatorNode.value + 1));
+  lead.set_next_node(next_node(records));
   lead.set_incarnation(std::max<std::uint64_t>(lead.next_incarnation(), 1));
   lead.set_next_incarnation(lead.incarnation() + 1);
   std::vector<host::Change> changes{put_lead(lead)};

@@ -182,6 +182,22 @@ TEST(Records, LeadsFollowEachOther) {
             ErrorKind::kUsage);
 }
 
+// Claim: a lead gives no number again that a member or a node on record has, whatever the lead before has
+// given.
+TEST(Records, NumbersOfNodesAreGivenOnce) {
+  for (const bool member : {true, false}) {
+    Records records;
+    records.lead.set_next_incarnation(2);
+    if (member) {
+      records.members[NodeId(7)].set_node(7);
+    } else {
+      records.nodes[NodeId(7)].set_node(7);
+    }
+    ASSERT_TRUE(begin_lead(records, {.run = "r", .batch = 12}).ok());
+    EXPECT_EQ(records.lead.next_node(), 8u);
+  }
+}
+
 // A store after some work, with two tracks and a batch of 12. Member 4 has incarnation 5, the last one given.
 StoreModel good_store() {
   membership::Lead lead;
@@ -225,6 +241,11 @@ Result<void> begin_after(const host::Change& change) {
 // took them up would end with a failed check, at once or at the next change.)
 TEST(Records, WhatCannotBeIsNamed) {
   ASSERT_TRUE(begin_after({"stopping", ""}).ok());
+  membership::MemberRecord far;  // the number after its own is none
+  far.set_node(kMostNumber - 1);
+  far.set_incarnation(4);
+  membership::NodeRecord let_in;
+  let_in.set_node(UINT64_MAX);
   membership::MemberRecord member;
   member.set_node(4);
   member.set_incarnation(6);
@@ -248,8 +269,9 @@ TEST(Records, WhatCannotBeIsNamed) {
   twice.set_node(4);
   twice.set_incarnation(4);
   for (const host::Change& change :
-       {put_member(member), put_member(coordinator), put_installed(installed), put_installed(speeds),
-        put_installed(own_work), put_fenced(all), put_epoch(Epoch(UINT64_MAX), {}), put_epoch(Epoch(7), all),
+       {put_member(member), put_member(coordinator), put_member(far), put_node(let_in),
+        put_installed(installed), put_installed(speeds), put_installed(own_work), put_fenced(all),
+        put_epoch(Epoch(UINT64_MAX), {}), put_epoch(Epoch(7), all),
         put_lease({{LeaseSpace(1), 7, 9}, living, from_seconds(3)}),
         put_lease({{LeaseSpace(2), 7, 9}, living, {INT64_MAX}}),
         put_claim({TrackId(1), StepNumber(3), {SampleId(38), SampleId(41)}, living}),
