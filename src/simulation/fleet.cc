@@ -83,7 +83,8 @@ void Fleet::stored(std::span<const host::Change> changes) {
     CHECK(record.ParseFromString(medium_.entries().at("epoch")));
     invariants_.stored(Epoch(record.number()));
   }
-  if (options_.resume_of && written("installed")) {
+  // The members of a failed run leave one by one, and the last one may be a liar: its step counts no more.
+  if (options_.resume_of && written("installed") && !durable_.failed()) {
     membership::Installed record;
     CHECK(record.ParseFromString(medium_.entries().at("installed")));
     if (const auto step = options_.resume_of(record.decision()))

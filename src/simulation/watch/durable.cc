@@ -46,6 +46,7 @@ void Durable::applied(const host::Change& change) {
   }
   begun_ = std::max(begun_, read->epoch);
   stopping_ = stopping_ || read->stopping.has_value();
+  failed_ = failed_ || (read->stopping && read->stopping->failed());
   for (const auto& [node, record] : read->members) {
     membership::State& furthest = members_[Incarnation(record.incarnation())];
     furthest = std::max(furthest, record.state());

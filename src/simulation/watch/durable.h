@@ -32,6 +32,8 @@ class Durable {
   [[nodiscard]] Epoch installed() const { return installs_.empty() ? Epoch() : installs_.rbegin()->first; }
   [[nodiscard]] StepNumber committed() const { return committed_; }
   [[nodiscard]] bool stopping() const { return stopping_; }
+  // Whether the run ends because it cannot go on.
+  [[nodiscard]] bool failed() const { return failed_; }
   [[nodiscard]] bool fenced(Incarnation incarnation) const { return fenced_.contains(incarnation); }
   [[nodiscard]] const cluster::FencedIncarnations& fenced() const { return fenced_; }
   // Whether the incarnation has served, or does.
@@ -85,6 +87,7 @@ class Durable {
   std::map<std::uint64_t, std::uint64_t> commits_;                                   // by track
   StepNumber committed_;
   bool stopping_ = false;
+  bool failed_ = false;
 };
 
 // Checks one coordinator's process. It remembers what the process was asked, and when the store last proved
