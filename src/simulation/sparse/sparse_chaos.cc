@@ -118,6 +118,7 @@ class Run {
   std::map<Incarnation, Instant> liars_;      // lives that send wrong values, and until when
   std::optional<SparseMeasuring> measuring_;  // nothing: the run has no test records
   Epoch shaken_;
+  Instant last_aftershock_;
   SparseChaosReport report_;
 };
 
@@ -142,7 +143,10 @@ void Run::shake() {
                     .lasts = from_seconds(2 * static_cast<double>(rng_.uniform())),
                     .member = rng_.next_u64(),
                     .other = 0};
-  fleet_->timeline().after(after, [this, fault] { fleet_->inject(fault); });
+  fleet_->timeline().after(after, [this, fault] {
+    last_aftershock_ = fault.at;
+    fleet_->inject(fault);
+  });
 }
 
 // A hostile member speaks nonsense, or gives values that none can have. Where few judge it, nobody fences it
@@ -284,6 +288,8 @@ SparseChaosReport Run::run() {
     const bool before = waits;
     if (fleet_->leader() != nullptr) waits = fleet_->abandoned() || fleet_->waits_for_dead();
     if (waits && !before && ++times <= fleet_->faults_injected()) end = end + kSurelyGivenUp;
+    // A member that an aftershock kills meanwhile is given up so long after it.
+    if (waits) end = std::max(end, last_aftershock_ + kSurelyGivenUp + options_.calm);
     if (const Instant then{end.ns - options_.calm.ns / 3}; fleet_->timeline().now() < then)
       late = committed();
   }

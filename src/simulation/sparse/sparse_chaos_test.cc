@@ -48,13 +48,14 @@ TEST(SparseChaos, SeedsThatBrokeHold) {
 }
 
 // Claim: these runs are lost, and rightly so. Faults took all that held a piece.
-// - 221706: a hostile member had a quarrel with one other, which lost its life, and then lost its own. The
-// piece
-//   had one copy.
-// - 228068: a hostile member filled the slow line of another. Both and a killed one held a piece with two
+// Seed 221706: a hostile member had a quarrel with one other, which lost its life, and then lost its own. The
+// piece had one copy.
+// Seed 228068: a hostile member filled the slow line of another. Both and a killed one held a piece with two
 // copies.
+// Seed 239322: three of four members died at once, with two copies. The fourth died ten minutes later, and
+// was awaited for ten minutes of its own.
 TEST(SparseChaos, SeedsThatMayLose) {
-  for (const std::uint64_t seed : {221706U, 228068U}) {
+  for (const std::uint64_t seed : {221706U, 228068U, 239322U}) {
     const SparseChaosReport report = run_sparse_chaos({.seed = seed});
     EXPECT_EQ(report.violation, std::nullopt) << "seed " << seed << ": " << *report.violation;
     EXPECT_TRUE(report.lost) << "seed " << seed;
