@@ -78,7 +78,8 @@ std::pair<std::size_t, std::size_t> likely_columns(const TableRows& rows, bool h
   const auto named = [&](const auto& names) { return header ? usual(names, rows.front()) : std::nullopt; };
   const std::optional<std::size_t> label = named(kLabelNames);
   std::optional<std::size_t> text = named(kTextNames);
-  for (std::size_t c = 0; c < looks.size() && !named(kTextNames); ++c) {
+  const bool named_text = text.has_value();
+  for (std::size_t c = 0; !named_text && c < looks.size(); ++c) {
     if (c != label && (!text || looks[c].bytes > looks[*text].bytes)) text = c;
   }
   if (label) return {*text, *label};
@@ -227,11 +228,13 @@ std::size_t fitting_rows(const TableRows& rows) {
       std::ranges::count_if(rows, [&](const TableRow& row) { return row.size() == rows.front().size(); }));
 }
 
+// Strict: a quote that never ends would make one cell of all rows after it.
 std::string reader(char separator) {
   if (separator == '\t')  // TSV has no quotes: a lone one would join rows
     return R"((l.rstrip("\r\n").split("\t") for l in open(0, encoding="utf-8-sig", newline="\n")))";
-  return fmt::format(R"(csv.reader(open(0, encoding="utf-8-sig", newline=""){}, skipinitialspace=True))",
-                     separator == ',' ? "" : fmt::format(R"(, delimiter="{}")", separator));
+  return fmt::format(
+      R"(csv.reader(open(0, encoding="utf-8-sig", newline=""){}, skipinitialspace=True, strict=True))",
+      separator == ',' ? "" : fmt::format(R"(, delimiter="{}")", separator));
 }
 
 }  // namespace

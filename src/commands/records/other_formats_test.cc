@@ -132,6 +132,7 @@ TEST(OtherFormat, ConvertsByLikelyColumns) {
   EXPECT_THAT(fix("7,q,foo bar\n"), HasSubstr("; the column 1 is not used"));
   EXPECT_THAT(fix("tags,text\na,b\n"), ::testing::Not(HasSubstr("not used")));
   EXPECT_THAT(fix("a,b\n"), HasSubstr("< 'a file.csv' || ! rm -f 'a file.jsonl'; })"));
+  EXPECT_THAT(fix("a,b\n"), HasSubstr("strict=True"));  // a quote that never ends is no cell of many rows
 }
 
 // Claim: the separator of labels is looked for in all rows, also in one that ends with the file, but not in

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -118,6 +119,11 @@ Result<sparse_engine::Model> open_measured(const run::NodeHost& host, const Meas
                                            std::unique_ptr<ServingFleet>& fleet) {
   if (!wanted.model.nodes) return open_model(host, wanted.model.directory);
   if (!wanted.baseline.empty()) return baseline_without_net("--nodes", "--baseline " + wanted.baseline);
+  // Nodes may need half an hour to read their parts. A path that is not there is told before.
+  if (const auto there = host.disk.exists(wanted.data); there.ok() && !*there) {
+    if (const auto missing = find_source(host.disk, wanted.data, std::nullopt); !missing.ok())
+      return missing.error();
+  }
   auto opened = open_fleet(host, wanted.model, retrieval);
   if (!opened.ok()) return opened.error();
   fleet = std::move(opened->fleet);

@@ -68,7 +68,8 @@ class ServingFleet {
   ServingFleet& operator=(const ServingFleet&) = delete;
 
   // Asks as FleetQueries::ask() does. kFailed when the nodes were not all there in time, or a node has
-  // failed. The next calls then fail at once, until the nodes are heard again.
+  // failed. The next calls then fail at once, until the nodes are heard again. All
+  // fail once the lead has ended.
   [[nodiscard]] Result<sparse_engine::FleetQueries::Answer> ask(
       const sparse_engine::FleetQueries::Block& block);
   // Whether nodes have the training rows.

@@ -63,6 +63,10 @@ Result<Membership> come_back(const Membership& membership, const ReturnOptions& 
   if (renewed.ok()) return renewed;
   Error error = renewed.error();
   error.where = host::to_string(options.at);
+  if (error.kind == ErrorKind::kRefused) {  // by this machine's clock, not by the run
+    error.kind = ErrorKind::kFailed;
+    error.fix = "look at the clocks of both machines";
+  }
   return error;
 }
 

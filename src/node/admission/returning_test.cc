@@ -312,7 +312,7 @@ TEST_F(Returning, LyingAnswers) {
        "of another node"},
       {certified(KnowingRun(coordinator_.now()).certificate(own, "node-7", coordinator_.week())),
        ErrorKind::kBadData, "does not hold"},
-      {certified(ended.credentials.certificate), ErrorKind::kRefused, "expired"}};
+      {certified(ended.credentials.certificate), ErrorKind::kFailed, "look at the clocks"}};
   for (const Lie& lie : lies) {
     coordinator_.lie(lie.answer);
     const auto back = coordinator_.come_back(ended);

@@ -16,6 +16,9 @@
 namespace gossamer::sparse_engine {
 namespace {
 
+// Features of a block: 400 MB of the GiB that a message may have.
+constexpr std::size_t kMostFeatures = std::size_t{1} << 25;
+
 class FleetPredictor final : public Predictor {
  public:
   FleetPredictor(const Model& model, PartInstances instances, AskFleet ask)
@@ -43,19 +46,18 @@ class FleetPredictor final : public Predictor {
   }
 
  private:
-  // Answers a range of queries. When they have too many labels to rank together, they are asked in halves.
-  // The answer to a query does not depend on the others.
+  // Answers a range of queries. They are asked in halves when they have too many labels to rank together, or
+  // too many features for a message. The answer to a query does not depend on the others.
   Result<void> answer(const data::SparseRows& queries, const host::Range& range, PredictionBlock& out) {
+    if (range.end - range.begin > 1 && queries.begin[range.end] - queries.begin[range.begin] > kMostFeatures)
+      return answer_halves(queries, range, out);
     weigh(queries, range.begin, range.end - range.begin);
     auto found = ask_({.rows = {begin_, index_, value_},
                        .labels = candidates(out.top_k),
                        .compared = compared_,
                        .neighbours = fuses_ ? model_.fusion.neighbours : 0});
-    if (!found.ok() && found.error().kind == ErrorKind::kRefused && range.end - range.begin > 1) {
-      const std::size_t middle = range.begin + (range.end - range.begin) / 2;
-      auto half = answer(queries, {range.begin, middle}, out);
-      return half.ok() ? answer(queries, {middle, range.end}, out) : half;
-    }
+    if (!found.ok() && found.error().kind == ErrorKind::kRefused && range.end - range.begin > 1)
+      return answer_halves(queries, range, out);
     if (!found.ok()) return found.error();
     for (std::size_t q = 0; q < found->net.size(); ++q) {
       const auto mine = std::span(out.entries).subspan((range.begin + q) * out.top_k, out.top_k);
@@ -63,6 +65,12 @@ class FleetPredictor final : public Predictor {
       out.take_shares(fusion_, range.begin + q);
     }
     return {};
+  }
+  Result<void> answer_halves(const data::SparseRows& queries, const host::Range& range,
+                             PredictionBlock& out) {
+    const std::size_t middle = range.begin + (range.end - range.begin) / 2;
+    auto half = answer(queries, {range.begin, middle}, out);
+    return half.ok() ? answer(queries, {middle, range.end}, out) : half;
   }
   // The number of candidates: as many as one process looks at.
   [[nodiscard]] std::size_t candidates(std::size_t top_k) const {

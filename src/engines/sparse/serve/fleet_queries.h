@@ -61,8 +61,7 @@ class FleetQueries {
   // Asks about a block, and gives up the block that is under way, if any. The contents of `block` are copied.
   // Neighbours need training rows.
   void ask(const Block& block);
-  // The layout in force, as the workload has decided it. Without one, members are believed what they say that
-  // they have.
+  // The layout in force, as the workload has decided it. Without one, no member has to say that it has parts.
   void placed(Epoch epoch, const std::string& decision);
   // A message of the channel. A message that answers no open question is dropped. An error for one that no
   // correct member sends, such as that of a member that claims a part which the layout gives to others.
