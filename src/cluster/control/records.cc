@@ -289,6 +289,15 @@ Result<void> check_ledgers(const Records& records, const RunShape& shape) {
   return {};
 }
 
+// The first number that no node has. In a store that was put back from an older copy, nodes may have greater
+// ones than its lead has given.
+std::uint64_t first_free_node(const Records& records) {
+  std::uint64_t next = std::max(records.lead.next_node(), kCoordinatorNode.value + 1);
+  if (!records.members.empty()) next = std::max(next, records.members.rbegin()->first.value + 1);
+  if (!records.nodes.empty()) next = std::max(next, records.nodes.rbegin()->first.value + 1);
+  return next;
+}
+
 }  // namespace
 
 Result<Records> read_records(std::span<const host::Entry> entries) {
@@ -306,19 +315,6 @@ Result<Records> read_records(std::span<const host::Entry> entries) {
   }
   return records;
 }
-
-namespace {
-
-// The first number that no node has. In a store that was put back from an older copy, nodes may have greater
-// ones than its lead has given.
-std::uint64_t next_node(const Records& records) {
-  std::uint64_t next = std::max(records.lead.next_node(), kCoordinatorNode.value + 1);
-  if (!records.members.empty()) next = std::max(next, records.members.rbegin()->first.value + 1);
-  if (!records.nodes.empty()) next = std::max(next, records.nodes.rbegin()->first.value + 1);
-  return next;
-}
-
-}  // namespace
 
 Result<std::vector<host::Change>> begin_lead(Records& records, const RunShape& shape) {
   membership::Lead& lead = records.lead;
@@ -350,7 +346,7 @@ Result<std::vector<host::Change>> begin_lead(Records& records, const RunShape& s
   lead.set_run(shape.run);
   lead.set_batch(shape.batch);
   lead.set_tracks(shape.tracks.size());
-  lead.set_next_node(next_node(records));
+  lead.set_next_node(first_free_node(records));
   lead.set_incarnation(std::max<std::uint64_t>(lead.next_incarnation(), 1));
   lead.set_next_incarnation(lead.incarnation() + 1);
   std::vector<host::Change> changes{put_lead(lead)};

@@ -119,8 +119,9 @@ Result<sparse_engine::Model> open_measured(const run::NodeHost& host, const Meas
                                            std::unique_ptr<ServingFleet>& fleet) {
   if (!wanted.model.nodes) return open_model(host, wanted.model.directory);
   if (!wanted.baseline.empty()) return baseline_without_net("--nodes", "--baseline " + wanted.baseline);
-  // Nodes may need half an hour to read their parts. A path that is not there is told before.
-  if (const auto there = host.disk.exists(wanted.data); there.ok() && !*there) {
+  // Nodes need long to read their parts. A path that is not there is told before.
+  const auto there = host.disk.exists(wanted.data);
+  if (there.ok() && !*there && !is_read_once(host.disk, wanted.data)) {
     if (const auto missing = find_source(host.disk, wanted.data, std::nullopt); !missing.ok())
       return missing.error();
   }

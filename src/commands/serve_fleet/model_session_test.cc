@@ -73,6 +73,19 @@ TEST(MeasureModel, AsksTheScorerThatIsWanted) {
   EXPECT_NEAR(precision(false, "frequent"), 100.0 / 15, 1e-9);
 }
 
+// Claim: with nodes, a missing file of records is told before anything is opened. Standard input is not
+// missed.
+TEST(MeasureModel, MissesItsDataFirst) {
+  SimMachine machine;
+  const auto where = [&](const std::string& data) {
+    const auto report =
+        measure_model(machine.host(), {.model = {.directory = "none", .nodes = ModelNodes()}, .data = data});
+    return report.ok() ? std::string("no error") : report.error().where;
+  };
+  EXPECT_EQ(where("gone.txt"), "gone.txt");
+  EXPECT_TRUE(where("-").starts_with("none")) << where("-");
+}
+
 // Claim: a session answers with the net alone where that is wanted.
 TEST(OpenSession, AnswersWithTheNetAlone) {
   SimMachine machine;

@@ -142,7 +142,8 @@ Result<std::unique_ptr<host::DirectoryLock>> take_fresh(host::Disk& disk, const 
   const std::string unnamed = parent + "/" + kUnnamed + directory.substr(parent.size() + 1);
   if (auto made = disk.make_directories(unnamed); !made.ok()) return made.error();
   auto lock = disk.lock(unnamed);
-  const Result<void> named = lock.ok() ? disk.rename(unnamed, directory) : lock.error();
+  if (!lock.ok()) return lock;  // it may be another's
+  const auto named = disk.rename(unnamed, directory);
   if (named.ok()) return lock;
   static_cast<void>(disk.remove_all(unnamed));
   return named.error();

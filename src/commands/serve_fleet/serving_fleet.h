@@ -68,8 +68,8 @@ class ServingFleet {
   ServingFleet& operator=(const ServingFleet&) = delete;
 
   // Asks as FleetQueries::ask() does. kFailed when the nodes were not all there in time, or a node has
-  // failed. The next calls then fail at once, until the nodes are heard again. All
-  // fail once the lead has ended.
+  // failed. The next calls then fail at once, until the nodes are heard again.
+  // Once the lead has ended, all calls fail.
   [[nodiscard]] Result<sparse_engine::FleetQueries::Answer> ask(
       const sparse_engine::FleetQueries::Block& block);
   // Whether nodes have the training rows.

@@ -118,7 +118,7 @@ class Run {
   std::map<Incarnation, Instant> liars_;      // lives that send wrong values, and until when
   std::optional<SparseMeasuring> measuring_;  // nothing: the run has no test records
   Epoch shaken_;
-  Instant last_aftershock_;
+  std::optional<Instant> last_aftershock_;
   SparseChaosReport report_;
 };
 
@@ -289,7 +289,7 @@ SparseChaosReport Run::run() {
     if (fleet_->leader() != nullptr) waits = fleet_->abandoned() || fleet_->waits_for_dead();
     if (waits && !before && ++times <= fleet_->faults_injected()) end = end + kSurelyGivenUp;
     // A member that an aftershock kills meanwhile is given up so long after it.
-    if (waits) end = std::max(end, last_aftershock_ + kSurelyGivenUp + options_.calm);
+    if (waits && last_aftershock_) end = std::max(end, *last_aftershock_ + kSurelyGivenUp + options_.calm);
     if (const Instant then{end.ns - options_.calm.ns / 3}; fleet_->timeline().now() < then)
       late = committed();
   }

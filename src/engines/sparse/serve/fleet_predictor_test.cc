@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -94,6 +95,24 @@ TEST(FleetPredictor, TellsWhyThereIsNoAnswer) {
     EXPECT_EQ(asked, kind == ErrorKind::kRefused ? (std::vector<std::size_t>{5, 2, 1})
                                                  : (std::vector<std::size_t>{5}));
   }
+}
+
+// Claim: queries with more features than a message takes are asked one by one.
+TEST(FleetPredictor, AsksLessThanAMessage) {
+  const Model model = testing::random_model({.features = 60, .labels = 77, .hidden = 48, .rows = 0});
+  const std::uint32_t many = 1U << 25;
+  const testing::OwnedRows queries{.begin = {0, many, many + 1},
+                                   .index = std::vector<std::uint32_t>(many + 1),
+                                   .value = std::vector<float>(many + 1, 1)};
+  std::vector<std::size_t> asked;
+  const auto predictor = fleet_predictor(
+      model, PartInstances::kNone, [&](const FleetQueries::Block& block) -> Result<FleetQueries::Answer> {
+        asked.push_back(block.rows.rows());
+        return Error{.kind = ErrorKind::kFailed, .what = "no"};
+      });
+  PredictionBlock out;
+  EXPECT_FALSE(predictor->predict(queries.view(), 5, out).ok());
+  EXPECT_EQ(asked, (std::vector<std::size_t>{1}));
 }
 
 }  // namespace
