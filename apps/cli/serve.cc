@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gossamer serve: answers queries over HTTP until a signal comes.
+// gossamer serve: answers queries over HTTP until a signal comes, or nothing can answer any more.
 #include <fmt/format.h>
 
 #include <array>
+#include <optional>
+#include <span>
+#include <utility>
 
 #include "apps/cli/answering.h"
 #include "apps/cli/arguments.h"
 #include "apps/cli/command.h"
 #include "apps/cli/machine.h"
 #include "commands/engine/prediction_service.h"
+#include "commands/engine/query_session.h"
 #include "host/api/endpoint.h"
 #include "host/posix/http/http_server.h"
 #include "host/posix/signals.h"
@@ -66,16 +70,21 @@ Result<host::HttpOptions> http_options(const ServeFlags& flags, std::size_t& top
   return options;
 }
 
-// Serves until a signal comes and every request that was sent before it is answered.
-void serve_until_signal(host::HttpServer& server, commands::PredictionService& service,
-                        const host::PosixSignals& signals) {
+// Serves until a signal comes, or the session has ended, and every request that was sent before is answered.
+// Returns why the session has ended, if it has: only a new start helps then.
+std::optional<Error> serve_until_end(host::HttpServer& server, commands::QuerySession& session,
+                                     const host::PosixSignals& signals) {
+  commands::PredictionService service(session);
   const Duration patience = from_milliseconds(50);  // how late a signal may be noticed
   const auto answer = [&service](std::span<const host::HttpRequest> requests) {
     return service.answer(requests);
   };
+  std::optional<Error> ended;
   while (server.serve(commands::kRequestsAtOnce, patience, answer)) {
-    if (signals.stop_requested()) server.close();
+    if (!ended && !signals.stop_requested()) ended = session.ended();
+    if (ended || signals.stop_requested()) server.close();
   }
+  return ended;
 }
 
 Result<ExitStatus> serve(Context& context, const ServeFlags& flags) {
@@ -101,8 +110,7 @@ Result<ExitStatus> serve(Context& context, const ServeFlags& flags) {
   context.output.line(
       fmt::format("serving {} on http://{}:{}/predict", flags.answer.directory, shown, (*server)->port()));
   if (auto flushed = context.output.flush(); !flushed.ok()) return flushed.error();
-  commands::PredictionService service(**answering);
-  serve_until_signal(**server, service, signals);
+  if (auto ended = serve_until_end(**server, **answering, signals)) return *std::move(ended);
   return 128 + signals.signal_number();
 }
 

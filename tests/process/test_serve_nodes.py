@@ -151,6 +151,22 @@ class ServeNodes(WithServed):
         self.assertEqual([answer[0] for answer in answers], [503])
         self.assertEqual(self.left_over(), [])
 
+    # Claim: a front end that cannot lead its nodes any more says why, and ends, so that a service manager starts it
+    # again. Its own files are damaged while it runs. The end of a member has to be written into them.
+    def test_ends_when_it_cannot_lead(self):
+        server = self.serve("--nodes", "2")
+        self.assertEqual(server.ask("POST", "/predict", self.queries[0], TEXT)[0], 200)
+        (own,) = self.left_over()
+        for end in ("", "-wal", "-shm"):
+            file = self.path(f"state/gossamer/serving/{own}/nodes/coordinator/coordinator.sqlite{end}")
+            with open(file, "r+b") as damaged:
+                damaged.write(b"damaged" * 5000)
+        os.kill(next(iter(self.node_pids().values())), signal.SIGKILL)
+        done = server.running.finish()
+        self.assertEqual(done.status, 3, done.err)
+        self.assertIn("coordinator.sqlite", done.err)
+        self.assertEqual(self.left_over(), [])
+
     # The remains of a killed front end are removed by the next one. Nodes end with it.
     def test_killed_front_end(self):
         server = self.serve("--nodes", "2")

@@ -48,8 +48,7 @@ Result<void> QueryDesk::wait(const host::Clock& clock, const Patience& patience,
     for (Said& said : said_.wait(look)) hear(std::move(said));
     look = kTakeEvery;
     if (there()) return {};
-    if (failure_) return *failure_;
-    if (closed_) return not_there("they have ended");
+    if (auto why = end_of_lead()) return *std::move(why);
     const bool told = patience.stop && patience.stop();
     // Nodes that are there may need longer for an answer than a user who stops need wait for others.
     if (reaches_ && patience.after_stop > Duration()) {
@@ -63,6 +62,16 @@ Result<void> QueryDesk::wait(const host::Clock& clock, const Patience& patience,
       return not_there(
           fmt::format("{} of them ready after {:.0f} s", ready_.members, patience.time.seconds()));
   }
+}
+
+std::optional<Error> QueryDesk::end_of_lead() const {
+  if (failure_) return failure_;
+  return closed_ ? std::optional(not_there("they have ended")) : std::nullopt;
+}
+
+std::optional<Error> QueryDesk::ended() {
+  for (Said& said : said_.wait({})) hear(std::move(said));
+  return end_of_lead();
 }
 
 Error QueryDesk::not_there(std::string got) const {

@@ -75,6 +75,8 @@ class QueryDesk {
   [[nodiscard]] Result<Found> ask(AskedBlock block, const host::Clock& clock, const Patience& patience);
   // What the lead has shown last, as far as the last call of this thread has heard.
   [[nodiscard]] const Ready& ready() const { return ready_; }
+  // Why all later calls fail, if they do. Does not wait.
+  [[nodiscard]] std::optional<Error> ended();
   // Tells that there are no more queries.
   void end() { asked_.push(End()); }
 
@@ -103,6 +105,7 @@ class QueryDesk {
   [[nodiscard]] Result<void> wait(const host::Clock& clock, const Patience& patience,
                                   const std::function<bool()>& there);
   void hear(Said said);
+  [[nodiscard]] std::optional<Error> end_of_lead() const;
   void take_asked(Duration patience);
   [[nodiscard]] Error not_there(std::string got) const;
 

@@ -173,12 +173,19 @@ TEST_F(QueryDeskTest, WaitsForNodesThatAreThere) {
   EXPECT_EQ(asked_for(4, from_seconds(5), 30), 6);
 }
 
-// Waiting ends when nothing leads any more.
+// Claim: waiting ends when nothing leads any more. A thread that has no question sees it too, and why.
 TEST_F(QueryDeskTest, NobodyLeadsAnyMore) {
+  desk_.shows({.members = 1, .whole = false});
+  EXPECT_FALSE(desk_.ended());
   desk_.closes();
+  ASSERT_TRUE(desk_.ended());
+  EXPECT_EQ(desk_.ended()->got, "they have ended");
   const auto led = desk_.wait_until_led(clock_, kLong);
   ASSERT_FALSE(led.ok());
   EXPECT_EQ(led.error().got, "they have ended");
+  desk_.fails({.where = "nodes/state"});
+  ASSERT_TRUE(desk_.ended());
+  EXPECT_EQ(desk_.ended()->where, "nodes/state");
 }
 
 // The lead lives until it is told that there is nothing more to come, and no longer.

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,6 +49,9 @@ class QuerySession {
   [[nodiscard]] virtual IgnoredKeys ignored_keys() const { return {}; }
   // How many answers a query gets, unless it says otherwise.
   [[nodiscard]] virtual std::size_t top() const = 0;
+  // The error for which no later query will be answered, if there is one: what answers has ended. Only a new
+  // session helps.
+  [[nodiscard]] virtual std::optional<Error> ended() { return std::nullopt; }
   // Describes what is served from `directory`, as one JSON object on a line.
   [[nodiscard]] virtual std::string describe(const std::string& directory) const = 0;
 };

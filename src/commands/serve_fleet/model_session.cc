@@ -82,6 +82,7 @@ class FleetSession final : public QuerySession {
   [[nodiscard]] std::size_t top() const override { return session_->top(); }
   [[nodiscard]] std::uint64_t nothing_known() const override { return session_->nothing_known(); }
   [[nodiscard]] IgnoredKeys ignored_keys() const override { return session_->ignored_keys(); }
+  [[nodiscard]] std::optional<Error> ended() override { return fleet_->ended(); }
   [[nodiscard]] std::string describe(const std::string& directory) const override {
     return session_->describe(directory);
   }

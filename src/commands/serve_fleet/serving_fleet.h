@@ -72,6 +72,8 @@ class ServingFleet {
   // Once the lead has ended, all calls fail.
   [[nodiscard]] Result<sparse_engine::FleetQueries::Answer> ask(
       const sparse_engine::FleetQueries::Block& block);
+  // Why all later calls fail, if they do: a node failed before all were there, or the lead has ended.
+  [[nodiscard]] std::optional<Error> ended() { return desk_.ended(); }
   // Whether nodes have the training rows.
   [[nodiscard]] bool fuses() const { return options_.instances == sparse_engine::PartInstances::kShare; }
 
