@@ -190,8 +190,8 @@ TEST_F(QueryDeskTest, NobodyLeadsAnyMore) {
 
 // The lead lives until it is told that there is nothing more to come, and no longer.
 TEST_F(QueryDeskTest, LeadsUntilTheEnd) {
-  host::SerialThread leading("leading");
   host::Mailbox<int> wakes;
+  host::SerialThread leading("leading");  // ends first
   leading.give([&] {
     desk_.leads({.at = {}, .token = {}, .wake = [&wakes](const auto&) { wakes.push(1); }});
     while (!desk_.ending()) {
