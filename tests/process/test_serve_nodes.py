@@ -162,9 +162,11 @@ class ServeNodes(WithServed):
             with open(file, "r+b") as damaged:
                 damaged.write(b"damaged" * 5000)
         os.kill(next(iter(self.node_pids().values())), signal.SIGKILL)
+        server.running.process.wait(timeout=program.TIMEOUT)
         done = server.running.finish()
         self.assertEqual(done.status, 3, done.err)
         self.assertIn("coordinator.sqlite", done.err)
+        self.assertIn("start it again", done.err)  # its files go with it, so no copy could be put back
         self.assertEqual(self.left_over(), [])
 
     # The remains of a killed front end are removed by the next one. Nodes end with it.

@@ -114,8 +114,12 @@ Result<void> lead(const run::NodeHost& host, const ServingFleet::Options& option
     if (!leave_until) leave_until = host.clock.now() + kLeaveTime;
     return host.clock.now() >= *leave_until;
   });
-  // The lead may have ended by itself, and can still be woken.
-  if (!done.ok()) desk.fails(done.error());
+  // The lead may have ended by itself, and can still be woken. Nothing that it kept outlives it.
+  if (!done.ok()) {
+    Error error = done.error();
+    error.fix = "start it again, on a disk that is whole and has room";
+    desk.fails(std::move(error));
+  }
   desk.closes();
   desk.wait_for_end();
   return {};

@@ -77,8 +77,7 @@ TEST(PosixDisk, ReadsPipeWholeInSpiteOfPiecesAndSignals) {
   std::thread writer([&] {
     for (const char* piece : {"ab", "c", "defg"}) {
       for (int i = 0; i < 50; ++i) {
-        // ThreadSanitizer keeps a signal that comes just before read() until read() ends, so it is sent
-        // again.
+        // ThreadSanitizer keeps a signal until the read() that just begins has ended. So it is sent again.
         for (const int seen = signals_seen; signals_seen == seen; std::this_thread::yield())
           pthread_kill(reader, SIGUSR1);
       }
