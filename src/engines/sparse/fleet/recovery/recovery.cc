@@ -26,8 +26,14 @@ std::size_t size_of(const Range& range) { return range.end - range.begin; }
 constexpr std::uint64_t kFreshBytes = 1;
 
 // Bytes behind all that a member gives another one. A member that needs nothing would else run through all
-// stages, and its gifts would heap up with those that wait for somebody slow.
-constexpr std::uint64_t kMarkBytes = 1;
+// stages, and its gifts would heap up with those that wait for somebody slow. Not each stage has the byte:
+// two members that do not reach each other hold up only those that need something of them, until a stage with
+// it.
+std::uint64_t mark_bytes(RecoveryStage stage) {
+  constexpr std::size_t kEvery = 4;
+  const bool apart = stage.kind == Kind::kGradients && stage.layer % kEvery == kEvery - 1;
+  return stage.kind == Kind::kDone || apart ? 1 : 0;
+}
 
 std::uint64_t logged_bytes(const FleetJob& job) {
   std::uint64_t bytes = sizeof(PartitionShare);
@@ -74,7 +80,7 @@ std::vector<RecoveryStage> recovery_stages(const RecoveryPlan& plan, std::size_t
 
 std::uint64_t stage_bytes(const FleetJob& job, const RecoveryPlan& plan, RecoveryStage stage,
                           std::size_t from, std::size_t to) {
-  std::uint64_t bytes = kMarkBytes;
+  std::uint64_t bytes = mark_bytes(stage);
   if (stage.kind == Kind::kLogs && from == plan.log_donor && std::ranges::count(plan.without_log, to) != 0)
     bytes += (plan.resume.value - plan.base.value) * logged_bytes(job);
   if (stage.kind == Kind::kCopies) {
@@ -132,9 +138,9 @@ Slices Recovery::marked(RecoveryStage stage, Slices given) const {
   SliceReader reader(std::move(given));
   Slices all;
   for (std::size_t rank = 0; rank < layout_.members.size(); ++rank) {
-    Slices part = reader.take(stage_bytes(job_, plan_, stage, me_, rank) - kMarkBytes);
+    Slices part = reader.take(stage_bytes(job_, plan_, stage, me_, rank) - mark_bytes(stage));
     all.insert(all.end(), part.begin(), part.end());
-    all.push_back(Slice::of(std::string(kMarkBytes, '\0')));
+    if (mark_bytes(stage) > 0) all.push_back(Slice::of(std::string(mark_bytes(stage), '\0')));
   }
   return all;
 }
@@ -158,7 +164,7 @@ Error Recovery::wrong(std::size_t rank, std::string_view what, float most) {
 
 // The log stays as it was unless all of it is good.
 Result<void> Recovery::take_log(const Slices& bytes) {
-  if (total_bytes(bytes) == kMarkBytes) return {};
+  if (total_bytes(bytes) == 0) return {};
   SliceReader reader(bytes);
   const std::size_t rows = learner_.rows();
   const sparse::HeldRows all(job_.shape.network.labels, job_.shape.shard_shift);

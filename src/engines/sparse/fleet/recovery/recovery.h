@@ -15,8 +15,8 @@
 // 5. kFinish: members that were behind apply the step that others have applied. The parts are put together.
 // 6. kDone, if pieces have moved. Only then may a member leave that gave its part away.
 //
-// In each stage each member gives each other a byte, whatever else it gives. So members are at most a stage
-// apart.
+// In every fourth stage of gradients each member gives each other a byte, whatever else it gives. So members
+// are at most four stages apart.
 //
 // A recovery may be given up at any time. Until it has finished it changes two things alone: a member that
 // was behind is so no more, and the log knows more. Thread rule: as for FleetLearner.
