@@ -16,7 +16,7 @@
 // 6. kDone, if pieces have moved. Only then may a member leave that gave its part away.
 //
 // In every fourth stage of gradients each member gives each other a byte, whatever else it gives. So members
-// are at most four stages apart.
+// are at most four of these stages apart.
 //
 // A recovery may be given up at any time. Until it has finished it changes two things alone: a member that
 // was behind is so no more, and the log knows more. Thread rule: as for FleetLearner.

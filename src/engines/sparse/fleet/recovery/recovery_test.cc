@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -74,6 +75,37 @@ TEST(Recovery, BeginsNoLostPieceAnew) {
 
 // Claim: where the run has learnt nothing yet, no copies are needed.
 TEST(Recovery, BeginsWithTheStartOfTheRun) { EXPECT_TRUE(LostNetwork(StepNumber()).recovered({}).ok()); }
+
+// Claim: two members that need nothing of each other wait for each other in every fourth stage of gradients
+// alone, and where pieces have moved. So two that do not reach each other hold up few others.
+TEST(Recovery, WhatIsNotNeededIsNotWaitedFor) {
+  using Kind = RecoveryStage::Kind;
+  const simulation::TinyProblem problem({.dense = {64, 64, 64, 64, 64, 64}, .steps = 40});
+  const auto job = problem.make_job();
+  RecoveryPlan plan;
+  plan.base = StepNumber(5);
+  plan.resume = StepNumber(8);
+  plan.snapshot = true;
+  plan.without_log = {2};
+  const std::size_t layers = problem.shape().layers();
+  for (std::size_t layer = 0; layer < layers; ++layer)
+    plan.wants.push_back({.rank = 2, .layer = layer, .columns = {0, 8}, .begin = StepNumber(5)});
+  plan.fetches.push_back({.from = 0, .to = 2, .piece = {.layer = 0, .index = 0}});
+  plan.moves.push_back({.from = 0, .to = 2, .piece = {.layer = 0, .range = {0, 8}}});
+  std::vector<std::size_t> waits;  // layers
+  for (const RecoveryStage stage : recovery_stages(plan, layers)) {
+    const std::uint64_t unneeded = stage_bytes(*job, plan, stage, 0, 1);
+    if (stage.kind == Kind::kGradients) {
+      if (unneeded > 0) waits.push_back(stage.layer);
+    } else {
+      EXPECT_EQ(unneeded, stage.kind == Kind::kDone ? 1U : 0U);
+    }
+    if (stage.kind == Kind::kLogs || stage.kind == Kind::kCopies) {
+      EXPECT_GT(stage_bytes(*job, plan, stage, 0, 2), 1U);
+    }
+  }
+  EXPECT_EQ(waits, std::vector<std::size_t>{3});
+}
 
 }  // namespace
 }  // namespace gossamer::sparse_engine
