@@ -24,8 +24,11 @@ namespace {
 using Found = sparse_engine::FleetQueries::Answer;
 
 constexpr Duration kLookEvery{50'000'000};
-// How long members may take to leave. They hold nothing that is not on the disk.
+// How long nodes of this machine may take to leave. They hold nothing that is not on the disk.
 constexpr Duration kLeaveTime{3'000'000'000};
+// The same for members that have joined. They are told once the end is on the lead's disk, and the view has
+// changed. That takes long on a busy disk. A member that was not told waits ten minutes for another lead.
+constexpr Duration kJoinedLeaveTime{20'000'000'000};
 
 // Asks the members, and looks after the nodes of this machine.
 class ServingCompanion final : public node::Companion {
@@ -111,7 +114,7 @@ Result<void> lead(const run::NodeHost& host, const ServingFleet::Options& option
   auto done = (*node)->run([&] {
     if (!desk.ending()) return false;
     if (nodes != nullptr) return nodes->all_ended();
-    if (!leave_until) leave_until = host.clock.now() + kLeaveTime;
+    if (!leave_until) leave_until = host.clock.now() + kJoinedLeaveTime;
     return host.clock.now() >= *leave_until;
   });
   // The lead may have ended by itself, and can still be woken. Nothing that it kept outlives it.
