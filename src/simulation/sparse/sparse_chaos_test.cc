@@ -60,9 +60,8 @@ TEST(SparseChaos, SeedsThatMayLose) {
   }
 }
 
-// Claim: a hostile member that has a quarrel with one other costs no run. With one copy of each piece both
-// lose their lives, one after the other. In between, the others make the copies good, though these two do not
-// reach each other.
+// Claim: this run is not lost. It was, while all members of a recovery waited for two that did not reach each
+// other: a hostile member and the one with which it had a quarrel.
 TEST(SparseChaos, AQuarrelCostsNoRun) {
   const SparseChaosReport report = run_sparse_chaos({.seed = 221706});
   EXPECT_EQ(report.violation, std::nullopt) << *report.violation;
