@@ -99,7 +99,12 @@ class Running:
         self.process.send_signal(number)
 
     def finish(self):
+        # A process that hangs closes no output. It is killed, so that the test says what the process has said.
+        patience = threading.Timer(2 * TIMEOUT, self.process.kill)
+        patience.start()
         out = self.process.stdout.read()
+        hung = patience.finished.is_set()
+        patience.cancel()
         status = self.process.wait(timeout=TIMEOUT)
         self.reader.join(timeout=TIMEOUT)
         self.process.stdout.close()
@@ -108,6 +113,7 @@ class Running:
             line = self.lines.get()
             if line is not None:
                 self.seen.append(line)
+        assert not hung, f"has not ended within {2 * TIMEOUT} s:\n{''.join(self.seen)}"
         return Finished(status, out, "".join(self.seen))
 
 
