@@ -85,7 +85,8 @@ Result<void> check_values(const CLI::App& parser, std::span<const std::string> w
       if (end + 1 == words[i].size()) return wrong_value(parser, *option, "needs a value");
       continue;
     }
-    if (++i < words.size() && words[i].starts_with("--")) {
+    ++i;
+    if (i < words.size() && words[i].starts_with("--")) {
       Error error = wrong_value(parser, *option, "needs a value");
       error.got = fmt::format("'{}'", words[i]);
       error.fix =

@@ -104,7 +104,7 @@ class Reader {
   }
   // A longer silence than a year is damage.
   bool read_silent(const std::string& value) {
-    constexpr std::uint64_t kMostSeconds = 365 * 86'400;
+    constexpr std::uint64_t kMostSeconds = std::uint64_t{365} * 86'400;
     membership::SilentTimes silent;
     if (!silent.ParseFromString(value)) return false;
     for (const membership::SilentTimes::Row& row : silent.rows()) {

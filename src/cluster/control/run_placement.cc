@@ -316,13 +316,11 @@ Fencing due_at_rest(const AtRest& rest, Instant now) {
   for (const NodeId node : departures.nodes()) {
     if (!others.contains(node)) continue;
     const auto in_its_place = departures.in_its_place(node);
-    if (can_go(node)) {
-      go(node);
-    } else if (in_its_place && !others.contains(*in_its_place)) {
-      continue;  // it goes already
-    } else if (in_its_place && can_go(*in_its_place)) {
+    const bool alone = can_go(node);
+    if (!alone && in_its_place && !others.contains(*in_its_place)) continue;  // it goes already
+    if (!alone && in_its_place && can_go(*in_its_place)) {
       go(*in_its_place);
-    } else if (others.size() > 1 && departures.is_over(node)) {
+    } else if (alone || (others.size() > 1 && departures.is_over(node))) {
       go(node);
     }
   }

@@ -55,7 +55,7 @@ TEST(RunPlacement, CapsSpeeds) {
 TEST(RunPlacement, ReportsOfTheSilentLetNobodyGo) {
   TestLeadership around;
   std::map<NodeId, membership::Frozen> reports;
-  for (const std::uint64_t node : {10, 11, 12}) {
+  for (const std::uint64_t node : {10U, 11U, 12U}) {
     around.add(node, membership::SERVING);
     around.hear(NodeId(node), {});
     reports[NodeId(node)];
