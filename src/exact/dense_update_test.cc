@@ -141,7 +141,7 @@ TYPED_TEST(DenseUpdateOf, AdamWIsThePapers) {
 // Claim: the squared sum has the same bits on every instruction set, in the order that the header gives.
 TYPED_TEST(DenseUpdateOf, SquaredSumHasTheOrderOfTheHeader) {
   using T = TypeParam;
-  for (const std::size_t n : {0, 1, 2, 15, 16, 17, 31, 32, 33, 100, 4099}) {
+  for (const std::size_t n : {0U, 1U, 2U, 15U, 16U, 17U, 31U, 32U, 33U, 100U, 4099U}) {
     const std::vector<T> x = many_magnitudes<T>(n, 5);
     double sums[kSumLanes] = {};
     for (std::size_t i = 0; i < n; ++i) {
@@ -162,7 +162,7 @@ TYPED_TEST(DenseUpdateOf, SquaredSumHasTheOrderOfTheHeader) {
 TYPED_TEST(DenseUpdateOf, SquaredSumShowsWhatIsNotFinite) {
   using T = TypeParam;
   for (const Isa isa : isas_of_this_cpu()) {
-    for (const std::size_t at : {0, 15, 16, 36}) {
+    for (const std::size_t at : {0U, 15U, 16U, 36U}) {
       std::vector<T> x = many_magnitudes<T>(37, 6);
       x[at] = -std::numeric_limits<T>::infinity();
       EXPECT_EQ(dense_update<T>(isa).squared_sum(x.data(), x.size()),

@@ -100,10 +100,15 @@ class Running:
 
     def finish(self):
         # A process that hangs closes no output. It is killed, so that the test says what the process has said.
-        patience = threading.Timer(2 * TIMEOUT, self.process.kill)
+        hung = threading.Event()
+
+        def end():
+            hung.set()
+            self.process.kill()
+
+        patience = threading.Timer(2 * TIMEOUT, end)
         patience.start()
         out = self.process.stdout.read()
-        hung = patience.finished.is_set()
         patience.cancel()
         status = self.process.wait(timeout=TIMEOUT)
         self.reader.join(timeout=TIMEOUT)
@@ -113,7 +118,7 @@ class Running:
             line = self.lines.get()
             if line is not None:
                 self.seen.append(line)
-        assert not hung, f"has not ended within {2 * TIMEOUT} s:\n{''.join(self.seen)}"
+        assert not hung.is_set(), f"has not ended within {2 * TIMEOUT} s:\n{''.join(self.seen)}"
         return Finished(status, out, "".join(self.seen))
 
 

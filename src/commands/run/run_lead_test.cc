@@ -278,7 +278,7 @@ TEST_F(RunLeadTest, CostsOfTheProcessBeforeCount) {
 TEST_F(RunLeadTest, TheNextProcessKnowsOwnersThatNobodyHeard) {
   ASSERT_TRUE(lead({.stop = once_it_leads()}).ok());
   const std::string path = node::lead_directory(paths_.root) + "/owners";
-  const auto keep = [&](wire::OwnerBook book) {
+  const auto keep = [&](const wire::OwnerBook& book) {
     EXPECT_TRUE(host::replace_file(*disk_, path, book.SerializeAsString()).ok());
   };
   const auto settled = [&] {

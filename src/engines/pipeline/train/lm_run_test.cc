@@ -23,7 +23,8 @@ using testing::Contains;
 using testing::HasSubstr;
 
 // A run of 20 steps on its own disk.
-struct LmRunTest : testing::Test {
+class LmRunTest : public testing::Test {
+ protected:
   static constexpr std::uint64_t kSteps = 20;
 
   LmRunTest() { EXPECT_TRUE(disk_.make_directories("run").ok()); }

@@ -249,7 +249,7 @@ TEST(Recipe, MemoryCoversTheStep) {
   TrainConfig finds = config;
   finds.train.hard_negatives = 1;
   const std::uint64_t tables = table_memory(*derive_recipe(finds, data)->tables, 400'000, 2);
-  EXPECT_EQ(needed(finds) - before, tables + 1024 * 4);
+  EXPECT_EQ(needed(finds) - before, tables + std::uint64_t{1024} * 4);
 
   // The last layer stays as wide as the first one, so the output rows do. A dense layer has its weights, two
   // moments and two buffers for gradients.
