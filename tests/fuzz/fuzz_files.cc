@@ -84,7 +84,7 @@ void read_part(host::Disk& disk, std::string_view header, std::string_view weigh
   const std::string path = "d/" + commands::part_name(name);
   CHECK(host::replace_file(disk, path, bytes).ok());
   const commands::OwnedPart owned{
-      .shape = shape(), .name = name, .owned = {{0, 0}, {0, 1}, {1, 0}, {2, 0}, {2, 1}}};
+      .shape = shape(), .name = name, .owned = {{0, 0}, {0, 1}, {1, 0}, {2, 0}, {2, 1}}, .run = "r"};
   if (!commands::check_part(disk, path, owned).ok()) return;
   const auto parts = commands::list_parts(disk, "d", shape(), StepNumber(7));
   CHECK(parts.ok() && parts->size() == 1);

@@ -144,7 +144,7 @@ TEST(TokenFile, PiecesDoNotMatter) {
   ASSERT_TRUE((*whole)->finish().ok());
   const std::string bytes = *host::read_text(disk, "a");
   EXPECT_TRUE(bytes == *host::read_text(disk, "b"));
-  EXPECT_EQ(bytes.size(), 16 + 2 * tokens.size() + 4 + 3 * 8 + 80);
+  EXPECT_EQ(bytes.size(), 16 + 2 * tokens.size() + 4 + std::size_t{3} * 8 + 80);
   for (const int workers : {1, 2, 5}) {
     const auto file = opened(bytes, workers);
     ASSERT_TRUE(file.ok()) << file.error().message();

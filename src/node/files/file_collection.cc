@@ -140,14 +140,13 @@ void FileCollection::judge_of(Node& node, net::Links& links, Instant now) {
     const auto* const awaited = std::get_if<DeliveryRules::Awaited>(&verdict);
     if (awaited != nullptr && asked(offer->id) == nullptr) return ask(*offer, awaited->name);
     const auto* const refused = std::get_if<DeliveryRules::Refused>(&verdict);
+    const auto* const early = std::get_if<DeliveryRules::Early>(&verdict);
+    const bool late = offer->early >= kEarlyTime;
     if (refused != nullptr) {
       refuse(*offer, refused->why, links, now);
-    } else if (const auto* const early = std::get_if<DeliveryRules::Early>(&verdict);
-               offer->early >= kEarlyTime && early != nullptr && early->former) {
-      answer(wire::Delivery::TAKEN, *offer, links, now);
-    } else if (offer->early >= kEarlyTime) {
+    } else if (late && (early == nullptr || !early->former)) {
       refuse(*offer, "by its own marks it has not come so far", links, now);
-    } else if (std::holds_alternative<DeliveryRules::Unneeded>(verdict)) {
+    } else if (late || std::holds_alternative<DeliveryRules::Unneeded>(verdict)) {
       answer(wire::Delivery::TAKEN, *offer, links, now);
     } else {
       ++offer;
