@@ -23,12 +23,12 @@ demo: build ## train a reverse dictionary on this machine, print one page (DICTI
 	@test -n "$(DICTIONARY)" || tools/demo/fetch-dictionaries build/demo-data
 	@tools/demo/demo build/release/gossamer runs/dictionary $(or $(DICTIONARY),build/demo-data)
 
-torch: ## unpack libtorch (200 MB are fetched), build the module that computes language models
+torch: ## unpack libtorch (200 MB are fetched), build the modules that language models need
 	@tools/dev/setup torch
 	@tools/dev/torch
 	@test -f build/release/CMakeCache.txt || cmake --preset release -DGOSSAMER_TESTS=OFF
 	@cmake --preset release >/dev/null
-	@cmake --build build/release -j $(JOBS) --target gossamer_torch
+	@cmake --build build/release -j $(JOBS) --target gossamer_torch gossamer_sentencepiece
 
 quick: ## at each change: tests of the release build but for whole fleets, scenarios, processes and farms (ALL=1: unchanged ones too)
 	@tools/dev/setup test

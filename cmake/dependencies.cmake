@@ -22,6 +22,8 @@ pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(HTTPLIB REQUIRED IMPORTED_TARGET cpp-httplib)
 pkg_check_modules(SQLITE REQUIRED IMPORTED_TARGET sqlite3)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
+# A module's, which language models need (`make torch`).
+pkg_check_modules(SENTENCEPIECE IMPORTED_TARGET sentencepiece)
 
 # LIBXSMM ships a static library and no CMake package; its own code needs dl, m and threads.
 find_library(LIBXSMM_LIBRARY NAMES xsmm REQUIRED)

@@ -70,7 +70,8 @@ std::vector<std::string> kinds_with(const commands::EngineList& engines, std::st
 
 // Refuses flags that would do nothing for this kind of data.
 Result<void> check_flags(const commands::EngineList& engines, const Parser& parser, const std::string& kind) {
-  for (const std::string flag : {"--skip-bad", "--as-is", "--test", "--keep", "--plain"}) {
+  for (const std::string flag :
+       {"--skip-bad", "--as-is", "--test", "--keep", "--plain", "--tokenizer", "--vocabulary"}) {
     const std::vector<std::string> able = kinds_with(engines, flag);
     if (!parser.given(flag) || std::ranges::find(able, kind) != able.end()) continue;
     return Error{.kind = ErrorKind::kUsage,
@@ -99,6 +100,7 @@ struct ImportFlags {
   commands::ImportFiles wanted;
   std::string skip_bad = "0";
   std::string held_out = "5000";
+  std::string vocabulary = "8192";
 };
 
 Parser make_import_parser(Context& context, const Command& self, ImportFlags& flags) {
@@ -125,6 +127,14 @@ Parser make_import_parser(Context& context, const Command& self, ImportFlags& fl
   parser.add_flag(
       "--plain", wanted.plain,
       "dictionary: definitions only; else each makes a second record with a \"context\" from others");
+  parser
+      .add_option(
+          "--tokenizer", wanted.tokenizer,
+          "lm: bytes; sentencepiece, trained on the text; or FILE.model of SentencePiece; default bytes")
+      .type_name("WORD");
+  parser
+      .add_option("--vocabulary", flags.vocabulary, "lm: tokens of a tokenizer that is trained; default 8192")
+      .type_name("N");
   add_threads(parser, flags.common);
   add_json(parser, flags.common, "one JSON object with the counts");
   add_quiet(parser, flags.common);
@@ -151,6 +161,10 @@ Result<ExitStatus> run_import(Context& context, const Command& self, std::span<c
   const auto count = parse_count(flags.skip_bad, {.flag = "--skip-bad", .min = 0, .max = UINT32_MAX});
   if (!count.ok()) return count.error();
   wanted.skip_bad = *count;
+  const auto vocabulary =
+      parse_count(flags.vocabulary, {.flag = "--vocabulary", .min = 260, .max = 1'048'576});
+  if (!vocabulary.ok()) return vocabulary.error();
+  wanted.vocabulary = static_cast<std::uint32_t>(*vocabulary);
   auto machine = Machine::create(context, flags.common);
   if (!machine.ok()) return machine.error();
   const auto report = found->engine.import((*machine).host(), wanted);

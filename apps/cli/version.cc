@@ -27,12 +27,13 @@ std::string wire_versions() {
 std::vector<commands::EnginePart> engine_parts(Context& context) {
   std::vector<commands::EnginePart> parts;
   for (const commands::EngineEntry& engine : context.engines.all()) {
-    if (engine.part) parts.push_back(engine.part(context.disk));
+    if (!engine.parts) continue;
+    for (commands::EnginePart& part : engine.parts(context.disk)) parts.push_back(std::move(part));
   }
   return parts;
 }
 
-// {"torch":"2.13.0"}; null for what cannot be used.
+// {"torch":"2.13.0","sentencepiece":"0.1.97"}; null for what cannot be used.
 nlohmann::ordered_json parts_json(const std::vector<commands::EnginePart>& parts) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   for (const commands::EnginePart& part : parts) {
@@ -72,13 +73,13 @@ Result<ExitStatus> run_version(Context& context, const Command& self,
     return 0;
   }
   context.output.write(
-      fmt::format("gossamer {}\nbuild     {}, {}\nisa       {} (supported: {})\n"
-                  "codecs    {}\nwire      {} (a run's nodes must have one in common)\n",
+      fmt::format("gossamer {}\nbuild         {}, {}\nisa           {} (supported: {})\n"
+                  "codecs        {}\nwire          {} (a run's nodes must have one in common)\n",
                   GOSSAMER_VERSION, GOSSAMER_BUILD_TYPE, GOSSAMER_COMPILER, isa, fmt::join(supported, " "),
                   fmt::join(net::kCodecNames, " "), wire_versions()));
   for (const commands::EnginePart& part : parts) {
     context.output.write(
-        fmt::format("{:<9} {}{}{}\n", part.name, part.found, part.advice.empty() ? "" : "; ", part.advice));
+        fmt::format("{:<13} {}{}{}\n", part.name, part.found, part.advice.empty() ? "" : "; ", part.advice));
   }
   return 0;
 }

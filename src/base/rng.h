@@ -35,6 +35,7 @@ enum class Purpose : std::uint32_t {
   kBackoff = 17,        // a = node
   kStageInit = 18,      // a = layer, b = tensor of it
   kNextToken = 19,      // a = text token that is added to a text
+  kLineSample = 20,     // a number for each line of a text
 };
 
 // The ten-round Philox4x32 block function: 4 words in, 4 words out, under a 2-word key.

@@ -180,15 +180,16 @@ std::vector<Finding> examine(const run::NodeHost& host) {
 std::vector<Finding> examine_parts(host::Disk& disk, const EngineList& engines) {
   std::vector<Finding> findings;
   for (const EngineEntry& engine : engines.all()) {
-    if (!engine.part) continue;
-    EnginePart part = engine.part(disk);
-    const Health health = part.state == EnginePart::State::kThere     ? Health::kGood
-                          : part.state == EnginePart::State::kMissing ? Health::kAdvice
-                                                                      : Health::kBad;
-    findings.push_back({.name = part.name,
-                        .health = health,
-                        .found = std::move(part.found),
-                        .advice = std::move(part.advice)});
+    if (!engine.parts) continue;
+    for (EnginePart& part : engine.parts(disk)) {
+      const Health health = part.state == EnginePart::State::kThere     ? Health::kGood
+                            : part.state == EnginePart::State::kMissing ? Health::kAdvice
+                                                                        : Health::kBad;
+      findings.push_back({.name = part.name,
+                          .health = health,
+                          .found = std::move(part.found),
+                          .advice = std::move(part.advice)});
+    }
   }
   return findings;
 }

@@ -11,6 +11,7 @@
 #include "commands/lm/lm_measuring.h"
 #include "commands/lm/lm_session.h"
 #include "commands/lm/lm_training.h"
+#include "commands/lm/sentencepiece_library.h"
 #include "commands/lm/torch_library.h"
 #include "engines/pipeline/config/lm_config.h"
 
@@ -26,7 +27,9 @@ engine = "lm"
 preset = "tiny"
 )";
 
-constexpr std::array<std::string_view, 1> kLmImportFlags = {"--skip-bad"};
+constexpr std::array<std::string_view, 3> kLmImportFlags = {"--skip-bad", "--tokenizer", "--vocabulary"};
+
+const LmModules kModules = {.stages = open_torch_stages, .pieces = open_pieces};
 
 }  // namespace
 
@@ -40,19 +43,22 @@ EngineEntry lm_entry() {
           [](const settings::Values& values) {
             return pipeline::validate(pipeline::lm_keys().config(values));
           },
-      .prepare =
-          [](const TrainingPlace& place, const std::optional<LeadOptions>& lead) {
-            return lm_training(place, lead, open_torch_stages);
-          },
+      .prepare = [](const TrainingPlace& place,
+                    const std::optional<LeadOptions>& lead) { return lm_training(place, lead, kModules); },
       .evaluate = [](const run::NodeHost& host,
-                     const MeasureModel& wanted) { return measure_lm(host, open_torch_stages, wanted); },
+                     const MeasureModel& wanted) { return measure_lm(host, kModules, wanted); },
       .predict = [](const run::NodeHost& host,
-                    const OpenModel& wanted) { return open_lm_session(host, open_torch_stages, wanted); },
+                    const OpenModel& wanted) { return open_lm_session(host, kModules, wanted); },
       .model_flags = {"--tokens", "--temperature", "--top-k", "--seed"},
       .import_kinds = {{.name = kLmKind, .help = "UTF-8 text for language models", .flags = kLmImportFlags}},
-      .import = import_lm,
-      .inspect = inspect_lm,
-      .part = look_at_torch};
+      .import = [](const run::NodeHost& host,
+                   const ImportFiles& wanted) { return import_lm(host, kModules.pieces, wanted); },
+      .inspect = [](const run::NodeHost& host,
+                    const std::string& directory) { return inspect_lm(host, kModules.pieces, directory); },
+      .parts =
+          [](host::Disk& disk) {
+            return std::vector<EnginePart>{look_at_torch(disk), look_at_sentencepiece(disk)};
+          }};
 }
 
 }  // namespace gossamer::commands

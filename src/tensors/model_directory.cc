@@ -187,6 +187,9 @@ Result<void> save_model_directory(host::Disk& disk, const std::string& directory
   return replace_directory(disk, directory, [&](const std::string& fresh) -> Result<void> {
     const auto written = write_shards(disk, fresh, std::move(tensors.tensors), tensors.max_shard_bytes);
     if (!written.ok()) return written.error();
+    for (const auto& [name, bytes] : tensors.files) {
+      if (auto done = host::replace_file(disk, fresh + "/" + name, bytes); !done.ok()) return done;
+    }
     return host::replace_file(disk, model_json_path(fresh), header(*written));
   });
 }

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/function_ref.h"
@@ -68,9 +69,10 @@ struct ModelTensors {
   std::vector<TensorSource> tensors;
   // A shard is closed before it would pass this size. A larger tensor has a shard of its own.
   std::uint64_t max_shard_bytes = kMaxShardBytes;
+  std::map<std::string, std::string_view> files = {};  // other files of the directory, with their bytes
 };
-// Puts a whole model in the place of `directory`: its shards, and model.json with the text that `header`
-// gives.
+// Puts a whole model in the place of `directory`: its shards and other files, and model.json with the text
+// that `header` gives.
 [[nodiscard]] Result<void> save_model_directory(host::Disk& disk, const std::string& directory,
                                                 ModelTensors tensors,
                                                 FunctionRef<std::string(const WrittenShards& files)> header);

@@ -12,8 +12,11 @@ import unittest
 
 import program
 
-MODULE = os.path.join(os.path.dirname(os.path.abspath(program.GOSSAMER)), "gossamer_torch.so")
+PLACE = os.path.dirname(os.path.abspath(program.GOSSAMER))
+MODULE = os.path.join(PLACE, "gossamer_torch.so")
 WITH_TORCH = unittest.skipUnless(os.path.exists(MODULE), f"there is no {MODULE}: make torch builds it")
+PIECES = os.path.join(PLACE, "gossamer_sentencepiece.so")
+WITH_PIECES = unittest.skipUnless(os.path.exists(PIECES), f"there is no {PIECES}: make torch builds it")
 
 SMALL = ("model.context=32", "model.width=32", "model.heads=2", "model.hidden=64", "model.layers=2", "train.batch=8",
          "train.microbatch=4", "--threads", "2")
@@ -37,6 +40,16 @@ class Folder(unittest.TestCase):
         self.assertEqual(done.status, status, done.err)
         for part in parts:
             self.assertIn(part, done.err)
+
+    # Trains, and sends Ctrl-C after 50 steps.
+    def train_and_stop(self, name, *words):
+        run = self.folder / name
+        going = program.Running("train", "lm", f"data.train={self.text}", *SMALL, *words, "--out", run)
+        for _ in program.looks(program.TIMEOUT):
+            if (run / "metrics.jsonl").exists() and len((run / "metrics.jsonl").read_text().splitlines()) >= 50:
+                break
+        going.signal(signal.SIGINT)
+        self.failed(going.finish(), 130, "continue with: gossamer train --resume")
 
     def model(self, name):
         return {path.name: path.read_bytes() for path in (self.folder / name / "model").iterdir()}
@@ -92,15 +105,8 @@ class Life(Folder):
     def test_a_stop_costs_nothing(self):
         steps = ("train.steps=250", "checkpoint.every_steps=40")
         self.assertEqual(self.train("whole", *steps).status, 0)
-        run = self.folder / "run"
-        going = program.Running("train", "lm", f"data.train={self.text}", *SMALL, *steps, "--out", run)
-        for _ in program.looks(program.TIMEOUT):
-            if (run / "metrics.jsonl").exists() and len((run / "metrics.jsonl").read_text().splitlines()) >= 50:
-                break
-        going.signal(signal.SIGINT)
-        stopped = going.finish()
-        self.failed(stopped, 130, "continue with: gossamer train --resume")
-        done = program.run("train", "--resume", "--out", run)
+        self.train_and_stop("run", *steps)
+        done = program.run("train", "--resume", "--out", self.folder / "run")
         self.assertEqual(done.status, 0, done.err)
         self.assertIn("goes on at step", done.err)
         self.assertEqual(self.model("run"), self.model("whole"))
@@ -117,7 +123,7 @@ class Life(Folder):
     # The program says which libtorch it has. Its output arrives whole, though it ends without torch's destructors.
     def test_version_and_doctor(self):
         self.assertRegex(program.run("version", "--json").json()["parts"]["torch"], r"^\d+\.\d+")
-        self.assertIn("torch     libtorch", program.run("version").out)
+        self.assertIn("torch         libtorch", program.run("version").out)
         checks = {check["name"]: check for check in program.run("doctor", "--json").json()["checks"]}
         self.assertEqual(checks["torch"]["health"], "good")
 
@@ -127,6 +133,71 @@ class Life(Folder):
             done = subprocess.run([program.GOSSAMER, "version"], stdout=full, stderr=subprocess.PIPE, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"standard output", done.stderr)
+
+
+@WITH_PIECES
+class PiecesOfWords(Folder):
+    # Tokens of words are fewer than bytes, and the text comes back. The model of the tokenizer lies beside them.
+    def test_import(self):
+        tokens = self.folder / "tokens"
+        done = program.run("data", "import", "lm", self.text, "--tokenizer", "sentencepiece", "--vocabulary", "400",
+                           "--out", tokens, "--json")  # fmt: skip
+        self.assertEqual(done.status, 0, done.err)
+        self.assertLess(done.json()["tokens"], done.json()["bytes"] / 3)
+        self.assertIn("a tokenizer of ", done.err)
+        look = program.run("data", "inspect", tokens, "--json").json()
+        self.assertEqual(look["tokenizer"], "sentencepiece")
+        self.assertTrue(TEXT.startswith(look["begins"]))
+        again = program.run("data", "import", "lm", self.text, "--tokenizer", tokens / "tokenizer.model", "--out",
+                            self.folder / "again")  # fmt: skip
+        self.assertEqual(again.status, 0, again.err)
+        for name in ("train.tokens", "tokenizer.model"):
+            self.assertEqual((self.folder / "again" / name).read_bytes(), (tokens / name).read_bytes())
+
+    # What cannot be is refused before anything is written.
+    def test_refusals(self):
+        def refused(status, *words, parts):
+            done = program.run("data", "import", "lm", *words, "--out", self.folder / "out", stdin=TEXT)
+            self.failed(done, status, *parts)
+            self.assertFalse((self.folder / "out").exists())
+
+        refused(2, self.text, "--tokenizer", "sentencepeice", parts=["--tokenizer", "'sentencepeice'", "'bytes'"])
+        refused(3, self.text, "--tokenizer", self.text, parts=[str(self.text), "SentencePiece"])
+        refused(2, self.text, "--tokenizer", "sentencepiece", "--vocabulary", "100", parts=["--vocabulary", "260"])
+        refused(2, "-", "--tokenizer", "sentencepiece", parts=["read only once"])
+        self.text.write_bytes(b"\n\n")
+        refused(4, self.text, "--tokenizer", "sentencepiece", parts=["cannot be trained", "give bytes as --tokenizer"])
+
+    # A text without a space, with the line ends of Windows, a long line and the library's own characters is imported.
+    def test_odd_texts(self):
+        for number, text in enumerate(("ab\nab\n", "ab cd\r\nab cd\r\n", "x" * 100_000 + "\nab cd\n",
+                                       "a\u2581b \u2585\tab\n<unk><0x41></s>\n")):  # fmt: skip
+            self.text.write_bytes(text.encode())
+            out = self.folder / f"odd-{number}"
+            words = ("--tokenizer", "sentencepiece", "--out", out, "--json")
+            done = program.run("data", "import", "lm", self.text, *words)
+            self.assertEqual(done.status, 0, done.err)
+            look = program.run("data", "inspect", out, "--json").json()
+            self.assertEqual(look["bytes"], len(text.encode()))
+            self.assertTrue(text.startswith(look["begins"]), look)
+
+    # A run with pieces of words that is stopped and goes on ends as one that was not. It is asked and measured: one
+    # tokenizer through all of it.
+    @WITH_TORCH
+    def test_run(self):
+        words = ("data.tokenizer=sentencepiece", "data.vocabulary=400", "train.steps=250", "checkpoint.every_steps=40")
+        self.assertEqual(self.train("whole", *words).status, 0)
+        self.train_and_stop("run", *words)
+        done = program.run("train", "--resume", "--out", self.folder / "run")
+        self.assertEqual(done.status, 0, done.err)
+        self.assertEqual(self.model("run"), self.model("whole"))
+        self.assertEqual((self.folder / "run/model/tokenizer.model").read_bytes(),
+                         (self.folder / "run/data/tokenizer.model").read_bytes())  # fmt: skip
+        answer = program.run("predict", self.folder / "run", "7 sheep", "--tokens", "5", "--json").json()
+        self.assertTrue(answer["text"].startswith("7 sheep"))
+        measured = program.run("eval", self.folder / "run", "--data", self.text, "--json")
+        self.assertEqual(measured.status, 0, measured.err)
+        self.assertEqual(measured.json()["bytes"], len(TEXT))
 
 
 class WithoutTorch(Folder):
@@ -146,11 +217,16 @@ class WithoutTorch(Folder):
         refused = self.run_copy("train", "lm", f"data.train={self.text}", "--out", self.folder / "run")
         self.failed(refused, 4, str(self.folder / "bin/gossamer_torch.so"), "make torch")
         self.assertFalse((self.folder / "run").exists())
-        self.assertIsNone(self.run_copy("version", "--json").json()["parts"]["torch"])
+        self.assertEqual(self.run_copy("version", "--json").json()["parts"], {"torch": None, "sentencepiece": None})
         self.assertIn("make torch", self.run_copy("version").out)
         doctor = self.run_copy("doctor", "--json").json()
         self.assertIs(doctor["ok"], True)
-        self.assertIn("make torch", doctor["checks"][-1]["advice"])
+        for check in doctor["checks"][-2:]:
+            self.assertIn("make torch", check["advice"], check)
+        refused = self.run_copy("data", "import", "lm", self.text, "--tokenizer", "sentencepiece", "--out",
+                                self.folder / "tokens")  # fmt: skip
+        self.failed(refused, 4, str(self.folder / "bin/gossamer_sentencepiece.so"), "make torch")
+        self.assertFalse((self.folder / "tokens").exists())
 
     # What is no module beside the program is named, and `doctor` says that it will not work.
     def test_a_broken_module(self):
@@ -160,7 +236,8 @@ class WithoutTorch(Folder):
         self.failed(refused, 4, str(module), "make torch")
         doctor = self.run_copy("doctor", "--json")
         self.assertEqual(doctor.status, 1)
-        self.assertEqual(doctor.json()["checks"][-1]["health"], "bad")
+        checks = {check["name"]: check for check in doctor.json()["checks"]}
+        self.assertEqual((checks["torch"]["health"], checks["sentencepiece"]["health"]), ("bad", "advice"))
 
 
 class Words(Folder):

@@ -227,7 +227,8 @@ class Machine(unittest.TestCase):
         doctor = program.run("doctor", "--json").json()
         self.assertIs(doctor["ok"], True)
         names = [check["name"] for check in doctor["checks"]]
-        self.assertEqual(names, ["cpu", "cores", "memory", "huge pages", "clock", "disk", "network", "torch"])
+        machine = ["cpu", "cores", "memory", "huge pages", "clock", "disk", "network"]
+        self.assertEqual(names, [*machine, "torch", "sentencepiece"])
         for check in doctor["checks"]:
             self.assertEqual(check["advice"] == "", check["health"] == "good", check)
 

@@ -83,7 +83,7 @@ struct EngineEntry {
       {};
   std::function<Result<Report>(const run::NodeHost&, const ExportModel&)> export_weights = {};
   // What the engine needs beside the program, as it stands on this machine.
-  std::function<EnginePart(host::Disk&)> part = {};
+  std::function<std::vector<EnginePart>(host::Disk&)> parts = {};
 };
 
 }  // namespace gossamer::commands

@@ -9,6 +9,7 @@
 
 #include "base/printable.h"
 #include "commands/lm/lm_text.h"
+#include "commands/lm/text_tokenizer.h"
 #include "learn/text/words.h"
 #include "run/output_directory.h"
 
@@ -43,12 +44,23 @@ std::string beginning_of(const tokens::TokenFile& file, const tokens::Tokenizer&
 
 }  // namespace
 
-Result<Report> import_lm(const run::NodeHost& host, const ImportFiles& wanted) {
+Result<Report> import_lm(const run::NodeHost& host, const OpenPieces& open_pieces,
+                         const ImportFiles& wanted) {
   auto out = run::OutputDirectory::open(host.disk, wanted.directory);
   if (!out.ok()) return out.error();
   const std::string path = wanted.directory + "/train.tokens";
-  const auto report = import_text(host, *new_tokenizer(),
-                                  {.sources = wanted.sources, .path = path, .skip_bad = wanted.skip_bad});
+  const auto tokenizer =
+      tokenizer_of_text(host, open_pieces,
+                        {.word = wanted.tokenizer,
+                         .vocabulary = wanted.vocabulary,
+                         .sources = wanted.sources,
+                         .skip_bad = wanted.skip_bad,
+                         .kept = fmt::format("{}/{}", wanted.directory, tokens::kTokenizerFile),
+                         .word_key = "--tokenizer",
+                         .vocabulary_key = "--vocabulary"});
+  if (!tokenizer.ok()) return tokenizer.error();
+  const auto report =
+      import_text(host, **tokenizer, {.sources = wanted.sources, .path = path, .skip_bad = wanted.skip_bad});
   if (!report.ok()) return report.error();
   if (auto kept = out->keep(); !kept.ok()) return kept.error();
   return Report{.json = import_json(*report, path),
@@ -56,22 +68,22 @@ Result<Report> import_lm(const run::NodeHost& host, const ImportFiles& wanted) {
                                     run::counted(report->text.files, "file"), path)};
 }
 
-Result<std::optional<Report>> inspect_lm(const run::NodeHost& host, const std::string& directory) {
+Result<std::optional<Report>> inspect_lm(const run::NodeHost& host, const OpenPieces& open_pieces,
+                                         const std::string& directory) {
   using Look = std::optional<Report>;
   for (const char* name : {"/train.tokens", "/data/train.tokens"}) {
     const std::string path = directory + name;
     const auto there = host.disk.exists(path);
     if (!there.ok()) return there.error();
     if (!*there) continue;
-    const auto tokenizer = new_tokenizer();
-    const auto file = open_tokens(host, path, *tokenizer);
+    const auto tokenizer = tokenizer_beside(host, open_pieces, path);
+    if (!tokenizer.ok()) return tokenizer.error();
+    const auto file = open_tokens(host, path, **tokenizer);
     if (!file.ok()) return file.error();
-    const std::string begins = beginning_of(**file, *tokenizer);
-    const ImportJson json = {{"documents", (*file)->documents()},
-                             {"tokens", (*file)->size()},
-                             {"bytes", (*file)->text_bytes()},
-                             {"vocabulary", (*file)->vocabulary()},
-                             {"begins", begins}};
+    const std::string begins = beginning_of(**file, **tokenizer);
+    const ImportJson json = {{"documents", (*file)->documents()}, {"tokens", (*file)->size()},
+                             {"bytes", (*file)->text_bytes()},    {"vocabulary", (*file)->vocabulary()},
+                             {"tokenizer", (*tokenizer)->name()}, {"begins", begins}};
     return Look(Report{.json = json.dump(-1, ' ', false, ImportJson::error_handler_t::replace),
                        .text = fmt::format(
                            "documents  {}\ntokens     {} of a vocabulary of {}\nbytes      {}\n"

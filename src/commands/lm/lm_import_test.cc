@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "commands/lm/test_toy_stages.h"
 #include "run/test_machine.h"
 
 namespace gossamer::commands {
@@ -22,8 +23,8 @@ TEST(LmImport, CountsWhatItReads) {
   write(machine.disk, "/books/a.txt", "caf\xC3\xA9\n");
   write(machine.disk, "/books/b.jsonl", "{\"text\":\"tea\"}\nbad\n{\"text\":\"\"}\n");
   write(machine.disk, "/books/empty.txt", "");
-  const auto report =
-      import_lm(machine.host(), {.kind = "lm", .sources = {"/books"}, .directory = "/out", .skip_bad = 1});
+  const auto report = import_lm(machine.host(), testing::open_toy_pieces,
+                                {.kind = "lm", .sources = {"/books"}, .directory = "/out", .skip_bad = 1});
   ASSERT_TRUE(report.ok()) << report.error().message();
   const json counts = json::parse(report->json);
   EXPECT_EQ(counts["documents"], 2);
@@ -36,7 +37,7 @@ TEST(LmImport, CountsWhatItReads) {
   EXPECT_EQ(counts["path"], "/out/train.tokens");
   EXPECT_THAT(report->text, HasSubstr("11 tokens of 2 documents, 0.82 bytes a token; left out: 2 empty "
                                       "documents, 1 hidden file, 1 bad line"));
-  const auto look = inspect_lm(machine.host(), "/out");
+  const auto look = inspect_lm(machine.host(), testing::open_toy_pieces, "/out");
   ASSERT_TRUE(look.ok() && *look);
   const json seen = json::parse((**look).json);
   EXPECT_EQ(seen["documents"], 2);
@@ -51,13 +52,17 @@ TEST(LmImport, LeavesNothingBehind) {
   ASSERT_TRUE(machine.disk.make_directories("/full").ok());
   write(machine.disk, "/bad.txt", "caf\xE9");
   write(machine.disk, "/full/mine", "mine");
-  EXPECT_EQ(
-      import_lm(machine.host(), {.kind = "lm", .sources = {"/bad.txt"}, .directory = "/out"}).error().where,
-      "/bad.txt:1:4");
+  EXPECT_EQ(import_lm(machine.host(), testing::open_toy_pieces,
+                      {.kind = "lm", .sources = {"/bad.txt"}, .directory = "/out"})
+                .error()
+                .where,
+            "/bad.txt:1:4");
   EXPECT_FALSE(*machine.disk.exists("/out"));
-  EXPECT_EQ(
-      import_lm(machine.host(), {.kind = "lm", .sources = {"/bad.txt"}, .directory = "/full"}).error().kind,
-      ErrorKind::kUsage);
+  EXPECT_EQ(import_lm(machine.host(), testing::open_toy_pieces,
+                      {.kind = "lm", .sources = {"/bad.txt"}, .directory = "/full"})
+                .error()
+                .kind,
+            ErrorKind::kUsage);
 }
 
 // Claim: a directory without tokens is none of this engine; damaged tokens are an error.
@@ -65,11 +70,12 @@ TEST(LmImport, LooksAtTokensAlone) {
   SimMachine machine;
   ASSERT_TRUE(machine.disk.make_directories("/records").ok());
   write(machine.disk, "/records/records.cache", "records");
-  const auto none = inspect_lm(machine.host(), "/records");
+  const auto none = inspect_lm(machine.host(), testing::open_toy_pieces, "/records");
   ASSERT_TRUE(none.ok());
   EXPECT_FALSE(none->has_value());
   write(machine.disk, "/records/train.tokens", "no tokens");
-  EXPECT_EQ(inspect_lm(machine.host(), "/records").error().kind, ErrorKind::kBadData);
+  EXPECT_EQ(inspect_lm(machine.host(), testing::open_toy_pieces, "/records").error().kind,
+            ErrorKind::kBadData);
 }
 
 }  // namespace

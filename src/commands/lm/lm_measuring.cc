@@ -67,10 +67,9 @@ Result<TextToMeasure> open_text(const run::NodeHost& host, const tokens::Tokeniz
 
 }  // namespace
 
-Result<Report> measure_lm(const run::NodeHost& host, const OpenStages& open_stages,
-                          const MeasureModel& wanted) {
+Result<Report> measure_lm(const run::NodeHost& host, const LmModules& modules, const MeasureModel& wanted) {
   const Instant begin = host.clock.now();
-  const auto loaded = load_lm(host, open_stages, wanted.model.directory);
+  const auto loaded = load_lm(host, modules, wanted.model.directory);
   if (!loaded.ok()) return loaded.error();
   const auto text = open_text(host, *loaded->tokenizer, wanted);
   if (!text.ok()) return text.error();

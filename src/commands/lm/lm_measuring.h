@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 #include "commands/engine/model_requests.h"
-#include "commands/lm/stage_maker.h"
+#include "commands/lm/lm_modules.h"
 #include "run/node_host.h"
 
 namespace gossamer::commands {
@@ -15,7 +15,7 @@ namespace gossamer::commands {
 //   {"metrics":{"loss","perplexity","bits_per_byte","tokens"},"tokens","bytes","documents","skipped",
 //    "tokens_per_second","load_seconds","eval_seconds","cpu_seconds","peak_rss_bytes"}
 // Errors: those of load_lm() and import_text().
-[[nodiscard]] Result<Report> measure_lm(const run::NodeHost& host, const OpenStages& open_stages,
+[[nodiscard]] Result<Report> measure_lm(const run::NodeHost& host, const LmModules& modules,
                                         const MeasureModel& wanted);
 
 }  // namespace gossamer::commands

@@ -29,7 +29,7 @@ class LmMeasuringTest : public ::testing::Test {
   Result<Report> measure(const std::string& data, std::uint64_t skip_bad = 0,
                          const std::string& scratch = "/state/7") {
     return measure_lm(
-        machine_.host(), testing::open_toys,
+        machine_.host(), testing::toys(),
         {.model = {.directory = "/run"}, .data = data, .skip_bad = skip_bad, .scratch = scratch});
   }
 
@@ -49,9 +49,9 @@ TEST_F(LmMeasuringTest, FiguresAreThoseOfTheRun) {
   EXPECT_EQ(figures["documents"], 1);
   EXPECT_THAT(text->text, HasSubstr("perplexity"));
   EXPECT_FALSE(*machine_.disk.exists("/state/7"));
-  ASSERT_TRUE(
-      import_lm(machine_.host(), {.kind = "lm", .sources = {"/data/test.txt"}, .directory = "/imported"})
-          .ok());
+  ASSERT_TRUE(import_lm(machine_.host(), testing::open_toy_pieces,
+                        {.kind = "lm", .sources = {"/data/test.txt"}, .directory = "/imported"})
+                  .ok());
   for (const char* data : {"/imported", "/imported/train.tokens", "/run/data/test.tokens"}) {
     const auto tokens = measure(data, 0, "");
     ASSERT_TRUE(tokens.ok()) << tokens.error().message();

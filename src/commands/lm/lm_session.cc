@@ -89,10 +89,9 @@ class LmSession final : public QuerySession {
 
 }  // namespace
 
-Result<std::unique_ptr<QuerySession>> open_lm_session(const run::NodeHost& host,
-                                                      const OpenStages& open_stages,
+Result<std::unique_ptr<QuerySession>> open_lm_session(const run::NodeHost& host, const LmModules& modules,
                                                       const OpenModel& wanted) {
-  auto loaded = load_lm(host, open_stages, wanted.directory);
+  auto loaded = load_lm(host, modules, wanted.directory);
   if (!loaded.ok()) return loaded.error();
   return std::unique_ptr<QuerySession>(std::make_unique<LmSession>(*std::move(loaded), wanted.text));
 }

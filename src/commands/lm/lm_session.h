@@ -20,14 +20,14 @@
 #include "base/result.h"
 #include "commands/engine/model_requests.h"
 #include "commands/engine/query_session.h"
-#include "commands/lm/stage_maker.h"
+#include "commands/lm/lm_modules.h"
 #include "run/node_host.h"
 
 namespace gossamer::commands {
 
 // Errors: those of load_lm().
 [[nodiscard]] Result<std::unique_ptr<QuerySession>> open_lm_session(const run::NodeHost& host,
-                                                                    const OpenStages& open_stages,
+                                                                    const LmModules& modules,
                                                                     const OpenModel& wanted);
 
 }  // namespace gossamer::commands

@@ -25,7 +25,7 @@ class LmSessionTest : public ::testing::Test {
   }
 
   std::unique_ptr<QuerySession> open(const TextWanted& wanted = {}) {
-    auto session = open_lm_session(host_, testing::open_toys, {.directory = "/run", .text = wanted});
+    auto session = open_lm_session(host_, testing::toys(), {.directory = "/run", .text = wanted});
     EXPECT_TRUE(session.ok()) << session.error().message();
     return *std::move(session);
   }
@@ -116,17 +116,17 @@ TEST_F(LmSessionTest, AnswersAreUtf8) {
 
 // Claim: a run without a model, a damaged model and a missing module are errors that say what to do.
 TEST_F(LmSessionTest, SaysWhyAModelCannotBeAsked) {
-  const auto opened = [&](const std::string& directory, const OpenStages& open_stages) {
-    auto session = open_lm_session(host_, open_stages, {.directory = directory});
+  const auto opened = [&](const std::string& directory, const LmModules& modules) {
+    auto session = open_lm_session(host_, modules, {.directory = directory});
     return session.ok() ? Error{} : session.error();
   };
-  EXPECT_THAT(opened("/data", testing::open_toys).what, HasSubstr("no model"));
-  EXPECT_EQ(opened("/run", testing::open_nothing).fix, "make torch");
+  EXPECT_THAT(opened("/data", testing::toys()).what, HasSubstr("no model"));
+  EXPECT_EQ(opened("/run", {.stages = testing::open_nothing, .pieces = {}}).fix, "make torch");
   for (const auto& [name, bytes] : testing::files_of(machine_.disk, "/run/model")) {
     std::string damaged = bytes;
     damaged[damaged.size() / 2] = static_cast<char>(damaged[damaged.size() / 2] ^ 1);
     run::testing::write(machine_.disk, "/run/model/" + name, damaged);
-    const Error error = opened("/run", testing::open_toys);
+    const Error error = opened("/run", testing::toys());
     EXPECT_EQ(error.kind, ErrorKind::kBadData) << name << ": " << error.message();
     EXPECT_THAT(error.fix, HasSubstr("write the model again: gossamer train --resume")) << name;
     run::testing::write(machine_.disk, "/run/model/" + name, bytes);

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "learn/tokens/byte_tokenizer.h"
 #include "run/progress.h"
 
 namespace gossamer::commands {
@@ -36,8 +35,6 @@ std::string line_of_text(const TextCounts& counts) {
 }
 
 }  // namespace
-
-std::unique_ptr<tokens::Tokenizer> new_tokenizer() { return std::make_unique<tokens::ByteTokenizer>(); }
 
 Result<std::optional<std::string>> named_token_file(host::Disk& disk, const std::string& word) {
   using Named = std::optional<std::string>;

@@ -20,9 +20,6 @@
 
 namespace gossamer::commands {
 
-// The tokenizer of new texts: bytes, so far the only one.
-[[nodiscard]] std::unique_ptr<tokens::Tokenizer> new_tokenizer();
-
 // The token file that a user's word names: FILE.tokens, or train.tokens in a directory of `data import lm`.
 // Nothing: the word names a text. Errors: those of the disk.
 [[nodiscard]] Result<std::optional<std::string>> named_token_file(host::Disk& disk, const std::string& word);

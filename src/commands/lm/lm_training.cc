@@ -13,9 +13,11 @@
 #include "commands/lm/lm_memory.h"
 #include "commands/lm/lm_text.h"
 #include "commands/lm/run_text.h"
+#include "commands/lm/text_tokenizer.h"
 #include "engines/pipeline/config/lm_config.h"
 #include "engines/pipeline/model/lm_model_file.h"
 #include "engines/pipeline/train/lm_run.h"
+#include "learn/tokens/byte_tokenizer.h"
 #include "learn/tokens/token_windows.h"
 #include "tensors/model_directory.h"
 
@@ -47,7 +49,7 @@ Error stdin_twice() {
 // Data members are grouped by what changes when.
 class LmTraining final : public Training {
  public:
-  LmTraining(const TrainingPlace& place, bool led, const OpenStages& open_stages)
+  LmTraining(const TrainingPlace& place, bool led, const LmModules& modules)
       : host_(place.host),
         paths_(place.paths),
         run_id_(place.run_id),
@@ -55,7 +57,7 @@ class LmTraining final : public Training {
         resume_command_(place.resume_command),
         begins_(place.begins),
         led_(led),
-        open_stages_(open_stages),
+        modules_(modules),
         config_(lm_keys().config(place.config)) {}
 
   Result<void> prepare() override {
@@ -63,10 +65,14 @@ class LmTraining final : public Training {
     if (begins_ && config_.data.train.empty()) return missing_text();
     if (auto valid = pipeline::validate(config_); !valid.ok()) return valid;
     if (is_stdin(config_.data.train) && is_stdin(config_.data.test)) return stdin_twice();
+    // The least vocabulary: which one it is may need the text.
+    const auto fits = check_training_memory(host_, config_, tokens::ByteTokenizer::kVocabulary);
+    if (!fits.ok()) return fits.error();
+    const auto make_stage = modules_.stages(host_);
+    if (!make_stage.ok()) return make_stage.error();
+    if (auto made = make_tokenizer(); !made.ok()) return made;
     const auto needed = check_training_memory(host_, config_, tokenizer_->vocabulary());
     if (!needed.ok()) return needed.error();
-    const auto make_stage = open_stages_(host_);
-    if (!make_stage.ok()) return make_stage.error();
     if (auto read = read_texts(); !read.ok()) return read;
     return make_model(*make_stage, *needed);
   }
@@ -120,12 +126,15 @@ class LmTraining final : public Training {
         {.model = *model_,
          .about = {.shape = shape(),
                    .tokenizer = {.name = std::string(tokenizer_->name()), .digest = tokenizer_->digest()},
-                   .steps = steps_}});
+                   .steps = steps_},
+         .tokenizer = tokenizer_->model()});
   }
 
   Result<void> check_saved() const override {
     const auto opened = pipeline::open_lm_model(host_.disk, paths_.model());
     if (!opened.ok()) return opened.error();
+    if (const auto tokenizer = pipeline::read_tokenizer(host_.disk, *opened); !tokenizer.ok())
+      return tokenizer.error();
     for (const tensors::ShardEntry& shard : opened->header.shards) {
       const auto whole = tensors::map_shard(host_.disk, opened->directory, shard);
       if (!whole.ok()) return whole.error();
@@ -155,6 +164,19 @@ class LmTraining final : public Training {
  private:
   [[nodiscard]] pipeline::LmShape shape() const {
     return pipeline::shape_of(config_, tokenizer_->vocabulary());
+  }
+
+  Result<void> make_tokenizer() {
+    auto made = tokenizer_of_text(host_, modules_.pieces,
+                                  {.word = config_.data.tokenizer,
+                                   .vocabulary = config_.data.vocabulary,
+                                   .sources = {config_.data.train},
+                                   .skip_bad = config_.data.skip_bad,
+                                   .kept = fmt::format("{}/{}", paths_.data(), tokens::kTokenizerFile),
+                                   .stop = [this] { return stop_requested_(); }});
+    if (!made.ok()) return made.error();
+    tokenizer_ = *std::move(made);
+    return {};
   }
 
   // Mistakes in the test text are told before the training, not after it.
@@ -217,11 +239,11 @@ class LmTraining final : public Training {
   const std::string resume_command_;
   const bool begins_;
   const bool led_;
-  const OpenStages open_stages_;
-  const std::unique_ptr<tokens::Tokenizer> tokenizer_ = new_tokenizer();
+  const LmModules modules_;
 
   // prepare() fills these. The config is the user's at first; it ends as what a resumed run starts from.
   pipeline::LmConfig config_;
+  std::unique_ptr<tokens::Tokenizer> tokenizer_;
   std::unique_ptr<tokens::TokenFile> train_;
   std::unique_ptr<tokens::TokenFile> test_;  // null: there is no test text
   std::optional<tokens::TokenWindows> windows_;
@@ -235,8 +257,8 @@ class LmTraining final : public Training {
 }  // namespace
 
 std::unique_ptr<Training> lm_training(const TrainingPlace& place, const std::optional<LeadOptions>& lead,
-                                      const OpenStages& open_stages) {
-  return std::make_unique<LmTraining>(place, lead.has_value(), open_stages);
+                                      const LmModules& modules) {
+  return std::make_unique<LmTraining>(place, lead.has_value(), modules);
 }
 
 }  // namespace gossamer::commands

@@ -6,6 +6,7 @@
 #include "commands/lm/lm_text.h"
 #include "commands/lm/lm_training.h"
 #include "commands/lm/test_toy_stages.h"
+#include "learn/tokens/byte_tokenizer.h"
 #include "learn/tokens/token_file_writer.h"
 
 namespace gossamer::commands {
@@ -103,8 +104,8 @@ TEST(LmTrainingData, TakesTokenFilesAsTheyAre) {
   for (const char* word : {"data.train=/imported/train.tokens", "data.train=/imported"}) {
     SimMachine machine;
     put_text(machine.disk);
-    const auto imported =
-        import_lm(machine.host(), {.kind = "lm", .sources = {"/data/train.txt"}, .directory = "/imported"});
+    const auto imported = import_lm(machine.host(), testing::open_toy_pieces,
+                                    {.kind = "lm", .sources = {"/data/train.txt"}, .directory = "/imported"});
     ASSERT_TRUE(imported.ok()) << imported.error().message();
     const auto done = train_lm_run(machine.host(), {.words = {word}});
     ASSERT_TRUE(done.ok()) << done.error().message();
@@ -174,9 +175,9 @@ TEST(LmTrainingData, NeverTrainsOnAnotherText) {
   ASSERT_TRUE(train_lm_run(whole.host()).ok());
   SimMachine machine;
   begin_a_run(machine);
-  const auto tokenizer = new_tokenizer();
+  const tokens::ByteTokenizer tokenizer;
   write(machine.disk, "/data/other.txt", repeating_text(30));
-  ASSERT_TRUE(import_text(machine.host(), *tokenizer,
+  ASSERT_TRUE(import_text(machine.host(), tokenizer,
                           {.sources = {"/data/other.txt"}, .path = "/run/data/train.tokens"})
                   .ok());
   ASSERT_TRUE(go_on(machine).ok());

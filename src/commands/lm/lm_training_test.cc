@@ -167,7 +167,8 @@ TEST(LmTraining, RefusesMembers) {
 // Claim: a machine without libtorch is told so before a text is read, and nothing is left behind.
 TEST(LmTraining, AMissingModuleComesFirst) {
   SimMachine machine;  // without the text
-  const auto refused = train_lm_run(machine.host(), {.open_stages = testing::open_nothing});
+  const auto refused =
+      train_lm_run(machine.host(), {.modules = {.stages = testing::open_nothing, .pieces = {}}});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().kind, ErrorKind::kRefused);
   EXPECT_EQ(refused.error().fix, "make torch");

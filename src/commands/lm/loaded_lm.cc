@@ -4,20 +4,23 @@
 #include <utility>
 
 #include "commands/lm/lm_memory.h"
+#include "commands/lm/text_tokenizer.h"
 #include "commands/run/found_model.h"
 
 namespace gossamer::commands {
 
-Result<LoadedLm> load_lm(const run::NodeHost& host, const OpenStages& open_stages,
-                         const std::string& directory) {
+Result<LoadedLm> load_lm(const run::NodeHost& host, const LmModules& modules, const std::string& directory) {
   const auto path = find_model(host, directory);
   if (!path.ok()) return path.error();
   const auto opened = pipeline::open_lm_model(host.disk, *path);
   if (!opened.ok()) return model_error(host, directory, opened.error());
-  auto tokenizer = pipeline::tokenizer_of(*opened);
-  if (!tokenizer.ok()) return tokenizer.error();
+  auto tokenizer = pipeline::tokenizer_of(
+      host.disk, *opened, [&](const std::string& name, std::string model, const std::string& where) {
+        return load_tokenizer(host, modules.pieces, name, std::move(model), where);
+      });
+  if (!tokenizer.ok()) return model_error(host, directory, tokenizer.error());
   if (auto fits = check_answering_memory(host, *path, opened->header); !fits.ok()) return fits.error();
-  const auto make_stage = open_stages(host);
+  const auto make_stage = modules.stages(host);
   if (!make_stage.ok()) return make_stage.error();
   const pipeline::LmShape& shape = opened->header.about.shape;
   auto model = (*make_stage)({.shape = shape,

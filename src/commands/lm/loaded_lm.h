@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "commands/lm/stage_maker.h"
+#include "commands/lm/lm_modules.h"
 #include "engines/pipeline/model/lm_model_file.h"
 #include "engines/pipeline/stage/stage_backend.h"
 #include "learn/tokens/tokenizer.h"
@@ -24,7 +24,7 @@ struct LoadedLm {
 // Loads the model of DIR, a run directory or a model directory. Errors: those of find_model() and
 // open_lm_model(), with what writes a damaged model again; kRefused for a tokenizer or a module that is not
 // there; kFailed where memory is too small.
-[[nodiscard]] Result<LoadedLm> load_lm(const run::NodeHost& host, const OpenStages& open_stages,
+[[nodiscard]] Result<LoadedLm> load_lm(const run::NodeHost& host, const LmModules& modules,
                                        const std::string& directory);
 
 }  // namespace gossamer::commands

@@ -10,12 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "commands/lm/lm_modules.h"
 #include "commands/lm/lm_training.h"
-#include "commands/lm/stage_maker.h"
 #include "commands/run/train_run.h"
 #include "engines/pipeline/config/lm_config.h"
 #include "engines/pipeline/stage/toy_stage.h"
 #include "host/api/files.h"
+#include "learn/tokens/test_pieces_module.h"
 #include "run/test_machine.h"
 
 namespace gossamer::commands::testing {
@@ -35,6 +36,10 @@ inline Result<MakeStage> open_toys(const run::NodeHost&) { return MakeStage(make
 inline Result<MakeStage> open_nothing(const run::NodeHost&) {
   return Error{.kind = ErrorKind::kRefused, .what = "there is no module", .fix = "make torch"};
 }
+inline Result<const tokens::SentencePieceModule*> open_toy_pieces(const run::NodeHost&) {
+  return &tokens::test_pieces::kModule;
+}
+inline LmModules toys() { return {.stages = open_toys, .pieces = open_toy_pieces}; }
 
 // A text that repeats, so that a small model can learn it.
 inline std::string repeating_text(int lines) {
@@ -48,7 +53,7 @@ struct LmRunOptions {
   run::Continue resume = run::Continue::kNo;
   std::vector<settings::KeySetting> settings = {};
   std::uint64_t stop_after = UINT64_MAX;  // it is asked to stop when it has asked so often
-  OpenStages open_stages = open_toys;
+  LmModules modules = toys();
   std::optional<LeadOptions> lead = {};
 };
 
@@ -85,8 +90,7 @@ inline Result<TrainResult> train_lm_run(const run::NodeHost& host, const LmRunOp
                            .lead = options.lead};
   return run_training(
       host, "lm",
-      [&](const TrainingPlace& place) { return lm_training(place, options.lead, options.open_stages); },
-      request);
+      [&](const TrainingPlace& place) { return lm_training(place, options.lead, options.modules); }, request);
 }
 
 inline void put_text(host::Disk& disk, const std::string& text = repeating_text(20)) {

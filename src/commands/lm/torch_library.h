@@ -1,26 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TorchLibrary finds and opens gossamer_torch.so, the module of this program that computes stages of language
-// models by libtorch. It lies beside the program's file, or in ../lib/gossamer/ of its folder, where
-// `make install` puts it. The first of the two is taken.
+// TorchLibrary opens gossamer_torch.so, the module of this program that computes stages of language models by
+// libtorch (program_module.h). Its threads sleep while they wait (OMP_WAIT_POLICY), and are as many as the
+// Compute has (OMP_NUM_THREADS), unless the user has set these variables.
 //
-// An opened module stays open until the process ends, which is by host::end_process(). Its threads sleep
-// while they wait (OMP_WAIT_POLICY), and are as many as the Compute has (OMP_NUM_THREADS), unless the user
-// has set these variables.
-//
-// Errors: kRefused with what to type, where the module is missing, was built for another version of this
-// program, or needs a library that is missing (named).
+// Errors: those of open_program_module(); kRefused for a module that was built for another version of this
+// program.
 // Thread rule: the thread that owns the Compute, while no other thread reads the environment.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/result.h"
 #include "commands/engine/engine_part.h"
-#include "commands/lm/stage_maker.h"
+#include "commands/lm/lm_modules.h"
 #include "engines/pipeline/torch/torch_module.h"
 #include "host/api/disk.h"
 
@@ -33,8 +28,6 @@ class TorchLibrary {
     int threads = 1;      // at least 1
   };
   [[nodiscard]] static Result<TorchLibrary> open(host::Disk& disk, const Options& options);
-  // Where the module of a program may lie, in the order in which it is looked for.
-  [[nodiscard]] static std::vector<std::string> places(const std::string& program);
 
   [[nodiscard]] const std::string& path() const { return path_; }
   // "2.13.0"

@@ -20,14 +20,15 @@ std::atomic<bool>& module_open() {
 
 }  // namespace
 
-Result<void*> open_module(const std::string& path, const std::string& symbol) {
+Result<void*> open_module(const std::string& path, const std::string& symbol, ModuleNames names) {
   CHECK(path.find('/') != std::string::npos, path);  // else the loader would look elsewhere
   const auto failed = [&](std::string what) {
     const char* words = dlerror();
     return Error{.where = path, .what = std::move(what), .got = words == nullptr ? "" : words};
   };
   // RTLD_NOW: what is missing shows here, and not in the middle of a run.
-  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const int first = names == ModuleNames::kItsOwn ? RTLD_DEEPBIND : 0;
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | first);
   if (library == nullptr) return failed("cannot open a module of this program");
   module_open() = true;
   (void)dlerror();

@@ -13,11 +13,20 @@
 
 namespace gossamer::host {
 
-// The address of `symbol` in the library at `path`, which does not show its names to other
-// libraries. It may use names of this program, where it does not have them itself. `path` has a "/". Errors,
-// kFailed with `where` = path: no such file; no library; a library that it needs is missing (`got` names it);
-// no such symbol.
-[[nodiscard]] Result<void*> open_module(const std::string& path, const std::string& symbol);
+// Where a module looks for a name that it uses.
+enum class ModuleNames {
+  // In the program and its libraries first: there is one of each.
+  kOfTheProgram,
+  // In itself and its own libraries first, where these have another version of what the program has.
+  // Sanitizers end the process for it.
+  kItsOwn,
+};
+
+// The address of `symbol` in the library at `path`, which does not show its names to other libraries. `path`
+// has a "/". A library that is open already stays as it is. Errors, kFailed with `where` = path: no such
+// file; no library; a library that it needs is missing (`got` names it); no such symbol.
+[[nodiscard]] Result<void*> open_module(const std::string& path, const std::string& symbol,
+                                        ModuleNames names = ModuleNames::kOfTheProgram);
 
 // Whether a module was opened in this process.
 [[nodiscard]] bool any_module_open();

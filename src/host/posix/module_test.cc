@@ -7,6 +7,10 @@
 #include <cstdlib>
 #include <fstream>
 
+// The module has one of this name, too.
+extern "C" int gossamer_test_shared_name();
+int gossamer_test_shared_name() { return 1; }
+
 namespace gossamer::host {
 namespace {
 
@@ -42,6 +46,21 @@ TEST(Module, Opens) {
   const auto again = open_module(TEST_MODULE, kAnswer);
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(*again, *address);
+}
+
+// Claim: a module uses the program's function of a name that both have, or its own if that is asked for. The
+// process is another one, since a module that is open stays as it is.
+TEST(Module, LooksForNamesWhereItIsTold) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers end a process whose module looks for names in its own first";
+#endif
+  const auto used = [](ModuleNames names) {
+    const auto address = open_module(TEST_MODULE, "gossamer_test_used_name", names);
+    std::_Exit(address.ok() ? reinterpret_cast<int (*)()>(*address)() : 9);
+  };
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(used(ModuleNames::kOfTheProgram), testing::ExitedWithCode(1), "");
+  EXPECT_EXIT(used(ModuleNames::kItsOwn), testing::ExitedWithCode(2), "");
 }
 
 // Claim: a library that the module needs and that is not there is named.

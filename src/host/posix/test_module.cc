@@ -18,4 +18,10 @@ int gossamer_test_answer() { return gossamer_test_gone(); }
 extern "C" int gossamer_test_answer();
 int gossamer_test_answer() { return 42; }
 
+// The program has one of this name, too.
+extern "C" int gossamer_test_shared_name();
+int gossamer_test_shared_name() { return 2; }
+extern "C" int gossamer_test_used_name();
+int gossamer_test_used_name() { return gossamer_test_shared_name(); }
+
 #endif

@@ -11,6 +11,7 @@
 // Thread rule: immutable once made; every function on any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -21,6 +22,11 @@ namespace gossamer::tokens {
 
 // The number of a token, below the vocabulary of its tokenizer.
 using TokenId = std::uint32_t;
+
+// The file with Tokenizer::model() in a directory of tokens or of a model.
+inline constexpr std::string_view kTokenizerFile = "tokenizer.model";
+// The most bytes that such a file may have.
+inline constexpr std::size_t kMostTokenizerBytes = std::size_t{256} << 20;
 
 class Tokenizer {
  public:
@@ -42,8 +48,10 @@ class Tokenizer {
   [[nodiscard]] virtual TokenId end_of_text() const = 0;
   // Tells tokenizers apart: those with one digest give the same tokens for every text.
   [[nodiscard]] virtual std::uint64_t digest() const = 0;
-  // For people, such as "bytes". Lives as long as the tokenizer.
+  // Its kind, such as "bytes". Lives as long as the tokenizer.
   [[nodiscard]] virtual std::string_view name() const = 0;
+  // The bytes from which it is made again; none where the name says all. They live as long as the tokenizer.
+  [[nodiscard]] virtual std::string_view model() const { return {}; }
 };
 
 }  // namespace gossamer::tokens

@@ -17,6 +17,8 @@ using T = LmConfig;
 using Rows = std::vector<settings::KeyRow<LmConfig>>;
 
 constexpr double kMostCount = 4294967295.0;
+// The 256 bytes, the unknown piece, line end, end of text, and one piece of a word.
+constexpr double kLeastVocabulary = 260;
 constexpr std::uint64_t kMostTokens = std::uint64_t{1} << 24;  // of a microbatch
 constexpr double kMostSteps = 9007199254740991.0;  // 2^53 - 1: up to here doubles tell all integers apart
 
@@ -29,7 +31,12 @@ Rows lm_data_keys() {
       key<&T::data, &LmDataConfig::test>("data.test", {.kept_in = "data/test.tokens"},
                                          "held-out text; when given, the finished model is measured on it"),
       key<&T::data, &LmDataConfig::skip_bad>("data.skip_bad", {.max = kMostCount},
-                                             "bad lines and files to leave out before giving up")};
+                                             "bad lines and files to leave out before giving up"),
+      key<&T::data, &LmDataConfig::tokenizer>(
+          "data.tokenizer", {},
+          "of a text: bytes; sentencepiece, trained on data.train; or FILE.model of SentencePiece"),
+      key<&T::data, &LmDataConfig::vocabulary>("data.vocabulary", {.min = kLeastVocabulary, .max = 1'048'576},
+                                               "tokens of a tokenizer that is trained, at most")};
 }
 
 Rows lm_model_keys() {

@@ -17,7 +17,8 @@
 
 #include "base/check.h"
 #include "base/printable.h"
-#include "learn/tokens/byte_tokenizer.h"
+#include "host/api/files.h"
+#include "learn/tokens/sentencepiece_tokenizer.h"
 #include "tensors/model_fields.h"
 #include "tensors/safetensors.h"
 
@@ -142,6 +143,19 @@ class LmWeightReader {
   std::map<std::string, Place, std::less<>> places_;
 };
 
+std::string tokenizer_path(const OpenedLm& opened) {
+  return fmt::format("{}/{}", opened.directory, tokens::kTokenizerFile);
+}
+
+Error another_tokenizer(const std::string& path, std::string got, const LmTokenizer& expected) {
+  return {.kind = ErrorKind::kBadData,
+          .where = path,
+          .what = "this is not the tokenizer of the model",
+          .got = std::move(got),
+          .expected = fmt::format("XXH3-64 {:016x}, as model.json says", expected.digest),
+          .fix = "restore the model directory from its origin or train again"};
+}
+
 }  // namespace
 
 Result<void> save_lm_model(host::Disk& disk, const std::string& directory, const LmToSave& save) {
@@ -150,6 +164,7 @@ Result<void> save_lm_model(host::Disk& disk, const std::string& directory, const
   const std::span<const StageTensor> all = save.model.tensors();
   const tensors::DType dtype = type_of(all.front().weights);
   tensors::ModelTensors files{.tensors = {}, .max_shard_bytes = save.max_shard_bytes};
+  if (!save.tokenizer.empty()) files.files.emplace(tokens::kTokenizerFile, save.tokenizer);
   for (const StageTensor& tensor : all) {
     CHECK(type_of(tensor.weights) == dtype, tensor.name);
     files.tensors.push_back(
@@ -192,24 +207,43 @@ Result<void> load_lm_model(host::Disk& disk, const OpenedLm& opened, StageBacken
   return model.weights_changed();
 }
 
-Result<std::unique_ptr<tokens::Tokenizer>> tokenizer_of(const OpenedLm& opened) {
+Result<std::string> read_tokenizer(host::Disk& disk, const OpenedLm& opened) {
+  const LmTokenizer& wanted = opened.header.about.tokenizer;
+  if (wanted.name != tokens::kSentencePieceName) return std::string();
+  const std::string path = tokenizer_path(opened);
+  const auto there = disk.exists(path);
+  if (!there.ok()) return there.error();
+  if (!*there) return another_tokenizer(path, "no such file", wanted);
+  auto model = host::read_text(disk, path, tokens::kMostTokenizerBytes);
+  if (!model.ok()) return model;
+  if (const std::uint64_t digest = tokens::sentencepiece_digest(*model); digest != wanted.digest)
+    return another_tokenizer(path, fmt::format("XXH3-64 {:016x}", digest), wanted);
+  return model;
+}
+
+Result<std::unique_ptr<tokens::Tokenizer>> tokenizer_of(host::Disk& disk, const OpenedLm& opened,
+                                                        const LoadTokenizer& load) {
   const LmAbout& about = opened.header.about;
-  auto bytes = std::make_unique<tokens::ByteTokenizer>();
-  if (about.tokenizer.name != bytes->name() || about.tokenizer.digest != bytes->digest()) {
+  const std::string json = opened.directory + kModelJson;
+  auto model = read_tokenizer(disk, opened);
+  if (!model.ok()) return model.error();
+  const std::string where = model->empty() ? json : tokenizer_path(opened);
+  auto tokenizer = load(about.tokenizer.name, *std::move(model), where);
+  if (!tokenizer.ok()) return tokenizer;
+  if ((*tokenizer)->digest() != about.tokenizer.digest) {
     return Error{
         .kind = ErrorKind::kRefused,
-        .where = opened.directory + kModelJson,
+        .where = json,
         .what = "this program does not have the tokenizer of the model",
         .got = fmt::format("{}, digest {:016x}", quote(about.tokenizer.name), about.tokenizer.digest),
-        .expected = fmt::format("'{}', digest {:016x}", bytes->name(), bytes->digest()),
+        .expected = fmt::format("'{}', digest {:016x}", (*tokenizer)->name(), (*tokenizer)->digest()),
         .fix = "use the version of gossamer that wrote it, or train again"};
   }
-  if (about.shape.vocabulary != bytes->vocabulary()) {
-    return tensors::bad_field(opened.directory + kModelJson, "model.vocabulary",
-                              fmt::format("{}", about.shape.vocabulary),
-                              fmt::format("{}, that of its tokenizer", bytes->vocabulary()));
+  if (about.shape.vocabulary != (*tokenizer)->vocabulary()) {
+    return tensors::bad_field(json, "model.vocabulary", fmt::format("{}", about.shape.vocabulary),
+                              fmt::format("{}, that of its tokenizer", (*tokenizer)->vocabulary()));
   }
-  return std::unique_ptr<tokens::Tokenizer>(std::move(bytes));
+  return tokenizer;
 }
 
 }  // namespace gossamer::pipeline

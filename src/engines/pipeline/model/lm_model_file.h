@@ -12,8 +12,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "engines/pipeline/model/lm_model_json.h"
@@ -25,8 +27,9 @@
 namespace gossamer::pipeline {
 
 struct LmToSave {
-  StageBackend& model;  // the whole model
-  LmAbout about;        // its shape is the backend's (checked)
+  StageBackend& model;              // the whole model
+  LmAbout about;                    // its shape is the backend's (checked)
+  std::string_view tokenizer = {};  // Tokenizer::model() of the tokenizer that `about` names
   // A shard is closed before it would pass this size. A larger tensor has a shard of its own.
   std::uint64_t max_shard_bytes = tensors::kMaxShardBytes;
 };
@@ -52,8 +55,19 @@ struct OpenedLm {
 // an error the weights are of no model.
 [[nodiscard]] Result<void> load_lm_model(host::Disk& disk, const OpenedLm& opened, StageBackend& model);
 
+// Tokenizer::model() of the model's tokenizer, from its file; empty for a tokenizer that has none. kBadData
+// for a file that is gone, or is not the one that the model was saved with.
+[[nodiscard]] Result<std::string> read_tokenizer(host::Disk& disk, const OpenedLm& opened);
+
+// Makes a tokenizer of its name() and model(); `where` is for messages. kRefused for a name that it does not
+// know.
+using LoadTokenizer = std::function<Result<std::unique_ptr<tokens::Tokenizer>>(
+    const std::string& name, std::string model, const std::string& where)>;
 // The tokenizer of an opened model. kRefused for one that this program does not have; kBadData for one whose
-// vocabulary is not the model's.
-[[nodiscard]] Result<std::unique_ptr<tokens::Tokenizer>> tokenizer_of(const OpenedLm& opened);
+// vocabulary is not the model's; those of read_tokenizer(), of `load` and of the disk. A damaged file does
+// not get to `load`.
+[[nodiscard]] Result<std::unique_ptr<tokens::Tokenizer>> tokenizer_of(host::Disk& disk,
+                                                                      const OpenedLm& opened,
+                                                                      const LoadTokenizer& load);
 
 }  // namespace gossamer::pipeline

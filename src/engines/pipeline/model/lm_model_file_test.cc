@@ -20,6 +20,8 @@
 #include "host/api/files.h"
 #include "host/sim/disk.h"
 #include "learn/tokens/byte_tokenizer.h"
+#include "learn/tokens/sentencepiece_tokenizer.h"
+#include "learn/tokens/test_pieces_module.h"
 #include "tensors/model_fields.h"
 
 namespace gossamer::pipeline {
@@ -351,25 +353,73 @@ TEST(LmModelFile, TellsModelsOfOtherEngines) {
   EXPECT_EQ(lm.error().got, "engine 'lm'");
 }
 
+// Makes bytes, and toys of SentencePiece. It counts its calls.
+struct ToyLoader {
+  Result<std::unique_ptr<tokens::Tokenizer>> operator()(const std::string& name, std::string model,
+                                                        const std::string& where) const {
+    ++*calls;
+    if (name == "bytes") return std::unique_ptr<tokens::Tokenizer>(std::make_unique<tokens::ByteTokenizer>());
+    if (name != tokens::kSentencePieceName)
+      return Error{.kind = ErrorKind::kRefused, .where = where, .what = "unknown"};
+    auto loaded = tokens::SentencePieceTokenizer::load(tokens::test_pieces::kModule, std::move(model), where);
+    if (!loaded.ok()) return loaded.error();
+    return std::unique_ptr<tokens::Tokenizer>(*std::move(loaded));
+  }
+  std::shared_ptr<int> calls = std::make_shared<int>(0);
+};
+
+// Claim: a tokenizer's model is saved beside the weights and comes back. One that is gone or damaged is bad
+// data, and nothing loads it.
+TEST(LmModelFile, KeepsTheModelOfItsTokenizer) {
+  host::SimDisk disk;
+  const ToyLoader loader;
+  const auto tokenizer = loader("sentencepiece", "good", "");
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message();
+  LmAbout about = ToyLm::about();
+  about.tokenizer = {.name = "sentencepiece", .digest = (*tokenizer)->digest()};
+  about.shape.vocabulary = (*tokenizer)->vocabulary();
+  const auto model = ToyLm::model(about.shape, 1);
+  ASSERT_TRUE(save_lm_model(disk, "m", {.model = *model, .about = about, .tokenizer = "good"}).ok());
+  const auto opened = open_lm_model(disk, "m");
+  ASSERT_TRUE(opened.ok()) << opened.error().message();
+  EXPECT_EQ(*read_tokenizer(disk, *opened), "good");
+  const auto again = tokenizer_of(disk, *opened, loader);
+  ASSERT_TRUE(again.ok()) << again.error().message();
+  EXPECT_EQ((*again)->model(), "good");
+  const int calls = *loader.calls;
+  for (const bool gone : {false, true}) {
+    ASSERT_TRUE(host::replace_file(disk, "m/tokenizer.model", "gooD").ok());
+    if (gone) {
+      ASSERT_TRUE(disk.remove_all("m/tokenizer.model").ok());
+    }
+    const Error error = tokenizer_of(disk, *opened, loader).error();
+    EXPECT_EQ(error.kind, ErrorKind::kBadData) << error.message();
+    EXPECT_EQ(error.where, "m/tokenizer.model");
+  }
+  EXPECT_EQ(*loader.calls, calls);
+}
+
 // Claim: the tokenizer comes back where this program has it with the model's vocabulary; another name,
 // digest or vocabulary is refused.
 TEST(LmModelFile, HasItsTokenizer) {
+  host::SimDisk disk;
+  const ToyLoader loader;
   const tokens::ByteTokenizer bytes;
   OpenedLm opened{.directory = "m", .header = {.about = ToyLm::about()}};
   LmAbout& about = opened.header.about;
   about.tokenizer = {.name = std::string(bytes.name()), .digest = bytes.digest()};
   about.shape.vocabulary = bytes.vocabulary();
-  const auto tokenizer = tokenizer_of(opened);
+  const auto tokenizer = tokenizer_of(disk, opened, loader);
   ASSERT_TRUE(tokenizer.ok());
   EXPECT_EQ((*tokenizer)->digest(), bytes.digest());
   ++about.shape.vocabulary;
-  EXPECT_EQ(tokenizer_of(opened).error().kind, ErrorKind::kBadData);
+  EXPECT_EQ(tokenizer_of(disk, opened, loader).error().kind, ErrorKind::kBadData);
   --about.shape.vocabulary;
   ++about.tokenizer.digest;
-  EXPECT_EQ(tokenizer_of(opened).error().kind, ErrorKind::kRefused);
+  EXPECT_EQ(tokenizer_of(disk, opened, loader).error().kind, ErrorKind::kRefused);
   --about.tokenizer.digest;
   about.tokenizer.name = "words";
-  EXPECT_EQ(tokenizer_of(opened).error().where, "m/model.json");
+  EXPECT_EQ(tokenizer_of(disk, opened, loader).error().where, "m/model.json");
 }
 
 // Claim: misuse stops the program: a backend that is not of the shape.

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/lm/text_tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/human_bytes.h"
+#include "base/printable.h"
+#include "commands/lm/lm_text.h"
+#include "host/api/files.h"
+#include "learn/tokens/byte_tokenizer.h"
+#include "learn/tokens/line_sample.h"
+#include "learn/tokens/sentencepiece_tokenizer.h"
+#include "learn/tokens/text_documents.h"
+#include "run/progress.h"
+
+namespace gossamer::commands {
+namespace {
+
+using Made = Result<std::unique_ptr<tokens::Tokenizer>>;
+
+constexpr std::string_view kBytes = "bytes";
+constexpr std::string_view kPieces = tokens::kSentencePieceName;
+// More text does not change which pieces of words are frequent.
+constexpr std::size_t kSampleBytes = std::size_t{32} << 20;
+
+class SampleSink final : public tokens::DocumentSink {
+ public:
+  Result<void> begin() override { return {}; }
+  Result<void> piece(std::string_view text) override {
+    sample_.add(text);
+    return {};
+  }
+  Result<void> end() override { return {}; }
+  [[nodiscard]] std::vector<std::string> take() { return sample_.take(); }
+
+ private:
+  tokens::LineSample sample_{kSampleBytes};
+};
+
+Error read_twice(const TokenizerWanted& wanted, const std::string& source) {
+  return {.kind = ErrorKind::kUsage,
+          .where = wanted.word_key,
+          .what = "a tokenizer is trained on the text before the text is read",
+          .got = fmt::format("{}, which can be read only once", quote(source)),
+          .expected = "a file or a folder",
+          .fix = fmt::format("write the text to a file first, or give {} as {}", kBytes, wanted.word_key)};
+}
+
+Error few_tokens(const TokenizerWanted& wanted) {
+  return {.kind = ErrorKind::kUsage,
+          .where = wanted.vocabulary_key,
+          .what = "a tokenizer needs a token for each byte, and some more",
+          .got = fmt::format("{}", wanted.vocabulary),
+          .expected = fmt::format("at least {}", tokens::kLeastSentencePieces)};
+}
+
+Error no_tokenizer(const TokenizerWanted& wanted) {
+  return {.kind = ErrorKind::kUsage,
+          .where = wanted.word_key,
+          .what = "there is no such tokenizer",
+          .got = fmt::format("{}, which is no file, either", quote(wanted.word)),
+          .expected = fmt::format("'{}', '{}', or a file with a model of SentencePiece", kBytes, kPieces)};
+}
+
+Error not_trained(const TokenizerWanted& wanted, Error error) {
+  error.where = wanted.word_key;
+  error.fix = fmt::format("raise {}, or give {} as {}", wanted.vocabulary_key, kBytes, wanted.word_key);
+  return error;
+}
+
+Made as_tokenizer(Result<std::unique_ptr<tokens::SentencePieceTokenizer>> loaded) {
+  if (!loaded.ok()) return loaded.error();
+  return std::unique_ptr<tokens::Tokenizer>(*std::move(loaded));
+}
+
+Made load_file(const run::NodeHost& host, const OpenPieces& open_pieces, const std::string& path) {
+  auto model = host::read_text(host.disk, path, tokens::kMostTokenizerBytes);
+  if (!model.ok()) return model.error();
+  return load_tokenizer(host, open_pieces, std::string(kPieces), *std::move(model), path);
+}
+
+Result<std::vector<std::string>> sample_of(const run::NodeHost& host, const TokenizerWanted& wanted) {
+  run::Progress bar(host.console, host.clock, "sampling", host.verbosity);
+  const auto progress = [&](const data::ReadProgress& now) -> Result<void> {
+    if (wanted.stop && wanted.stop())
+      return Error{.kind = ErrorKind::kFailed, .where = wanted.word_key, .what = "stopped"};
+    if (bar.due()) bar.update({.done = now.bytes / 1'000'000, .total = 0, .unit = "MB", .detail = ""});
+    return {};
+  };
+  SampleSink sink;
+  const auto read = tokens::read_documents(host.disk, wanted.sources,
+                                           {.read = {.skip_bad = wanted.skip_bad,
+                                                     .compute = &host.compute,
+                                                     .sink = data::SinkRuns::kBesideParsing,
+                                                     .progress = progress}},
+                                           sink);
+  bar.finish();
+  if (!read.ok()) return read.error();
+  return sink.take();
+}
+
+Made train(const run::NodeHost& host, const OpenPieces& open_pieces, const TokenizerWanted& wanted) {
+  if (wanted.vocabulary < tokens::kLeastSentencePieces) return few_tokens(wanted);
+  for (const std::string& source : wanted.sources)
+    if (source == "-" || source == "/dev/stdin") return read_twice(wanted, source);
+  const auto module = open_pieces(host);
+  if (!module.ok()) return module.error();
+  const Instant begin = host.clock.now();
+  const auto lines = sample_of(host, wanted);
+  if (!lines.ok()) return lines.error();
+  auto model = tokens::train_sentencepiece(**module, *lines, wanted.vocabulary);
+  if (!model.ok()) return not_trained(wanted, model.error());
+  auto made = as_tokenizer(tokens::SentencePieceTokenizer::load(**module, *std::move(model), wanted.kept));
+  if (!made.ok()) return made;
+  std::uint64_t bytes = 0;
+  for (const std::string& line : *lines) bytes += line.size();
+  host.say(fmt::format("a tokenizer of {} tokens, trained on {} of text in {:.1f} s",
+                       run::human_count((*made)->vocabulary()), human_bytes(bytes),
+                       (host.clock.now() - begin).seconds()));
+  return made;
+}
+
+// What is to be made where nothing is kept.
+Made make_new(const run::NodeHost& host, const OpenPieces& open_pieces, const TokenizerWanted& wanted) {
+  if (wanted.word != kBytes && wanted.word != kPieces) {
+    const auto there = host.disk.exists(wanted.word);
+    if (!there.ok()) return there.error();
+    return *there ? load_file(host, open_pieces, wanted.word) : Made(no_tokenizer(wanted));
+  }
+  const bool one = wanted.sources.size() == 1 && !wanted.sources.front().empty();
+  const auto named = one ? named_token_file(host.disk, wanted.sources.front())
+                         : Result<std::optional<std::string>>(std::nullopt);
+  if (!named.ok()) return named.error();
+  if (*named) {
+    auto theirs = tokenizer_beside(host, open_pieces, **named);
+    if (theirs.ok() && wanted.word == kPieces && (*theirs)->name() != kPieces) {
+      host.warn(fmt::format("{} has tokens already, of {}: {} counts for texts alone", **named,
+                            (*theirs)->name(), wanted.word_key));
+    }
+    return theirs;
+  }
+  if (wanted.word == kBytes)
+    return std::unique_ptr<tokens::Tokenizer>(std::make_unique<tokens::ByteTokenizer>());
+  return train(host, open_pieces, wanted);
+}
+
+Result<void> keep(host::Disk& disk, const std::string& path, std::string_view model) {
+  if (auto made = disk.make_directories(host::parent(path)); !made.ok()) return made;
+  return host::replace_file(disk, path, model);
+}
+
+}  // namespace
+
+Made load_tokenizer(const run::NodeHost& host, const OpenPieces& open_pieces, const std::string& name,
+                    std::string model, const std::string& where) {
+  if (name == kBytes) return std::unique_ptr<tokens::Tokenizer>(std::make_unique<tokens::ByteTokenizer>());
+  if (name != kPieces) {
+    return Error{.kind = ErrorKind::kRefused,
+                 .where = where,
+                 .what = "this program does not have the tokenizer of the model",
+                 .got = quote(name),
+                 .expected = fmt::format("'{}' or '{}'", kBytes, kPieces),
+                 .fix = "use the version of gossamer that wrote it, or train again"};
+  }
+  const auto module = open_pieces(host);
+  if (!module.ok()) return module.error();
+  return as_tokenizer(tokens::SentencePieceTokenizer::load(**module, std::move(model), where));
+}
+
+Made tokenizer_beside(const run::NodeHost& host, const OpenPieces& open_pieces,
+                      const std::string& token_file) {
+  const std::string path = fmt::format("{}/{}", host::parent(token_file), tokens::kTokenizerFile);
+  const auto there = host.disk.exists(path);
+  if (!there.ok()) return there.error();
+  if (*there) return load_file(host, open_pieces, path);
+  return std::unique_ptr<tokens::Tokenizer>(std::make_unique<tokens::ByteTokenizer>());
+}
+
+Made tokenizer_of_text(const run::NodeHost& host, const OpenPieces& open_pieces,
+                       const TokenizerWanted& wanted) {
+  const auto kept = host.disk.exists(wanted.kept);
+  if (!kept.ok()) return kept.error();
+  if (*kept) return load_file(host, open_pieces, wanted.kept);
+  auto made = make_new(host, open_pieces, wanted);
+  if (!made.ok() || (*made)->model().empty()) return made;
+  if (auto done = keep(host.disk, wanted.kept, (*made)->model()); !done.ok()) return done.error();
+  return made;
+}
+
+}  // namespace gossamer::commands

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The tokenizer of a user's text: by its name, from a file, or trained on the text.
+//
+// Thread rule: the thread that owns the Compute.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "commands/lm/lm_modules.h"
+#include "learn/tokens/tokenizer.h"
+#include "run/node_host.h"
+
+namespace gossamer::commands {
+
+// Makes a tokenizer of its name() and model(); `where` is for messages. Errors: kRefused for another name,
+// and for a module that is not there; those of SentencePieceTokenizer::load().
+[[nodiscard]] Result<std::unique_ptr<tokens::Tokenizer>> load_tokenizer(const run::NodeHost& host,
+                                                                        const OpenPieces& open_pieces,
+                                                                        const std::string& name,
+                                                                        std::string model,
+                                                                        const std::string& where);
+
+// The tokenizer of a token file: that of the file tokenizer.model beside it, or bytes.
+[[nodiscard]] Result<std::unique_ptr<tokens::Tokenizer>> tokenizer_beside(const run::NodeHost& host,
+                                                                          const OpenPieces& open_pieces,
+                                                                          const std::string& token_file);
+
+struct TokenizerWanted {
+  std::string word;                  // "bytes", "sentencepiece", or a file with a model of SentencePiece
+  std::uint32_t vocabulary = 0;      // of one that is trained, at least kLeastSentencePieces (kUsage)
+  std::vector<std::string> sources;  // texts, as read_documents() takes them, or one token file
+  std::uint64_t skip_bad = 0;
+  std::string kept;                 // where its model is kept; the directory is made
+  std::function<bool()> stop = {};  // as in TextImport
+  // What the user calls `word` and `vocabulary`, for messages.
+  std::string word_key = "data.tokenizer";
+  std::string vocabulary_key = "data.vocabulary";
+};
+// The first of
+// 1. what is kept: a run goes on with its tokenizer;
+// 2. for tokens that are imported: theirs, unless `word` is a file. Where `word` says otherwise, people are
+//    told;
+// 3. what `word` says. "sentencepiece" is trained on a sample of the text, with progress for people.
+// What has a model is kept. Errors: those above, of read_documents() and of train_sentencepiece(); kUsage for
+// a word that is neither, and for standard input, which is not read twice.
+[[nodiscard]] Result<std::unique_ptr<tokens::Tokenizer>> tokenizer_of_text(const run::NodeHost& host,
+                                                                           const OpenPieces& open_pieces,
+                                                                           const TokenizerWanted& wanted);
+
+}  // namespace gossamer::commands

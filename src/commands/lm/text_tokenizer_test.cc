@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/lm/text_tokenizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "commands/engine/query_session.h"
+#include "commands/lm/lm_import.h"
+#include "commands/lm/lm_session.h"
+#include "commands/lm/lm_text.h"
+#include "commands/lm/test_toy_stages.h"
+#include "host/api/files.h"
+#include "learn/tokens/byte_tokenizer.h"
+
+namespace gossamer::commands {
+namespace {
+
+using run::testing::SimMachine;
+using run::testing::write;
+using ::testing::HasSubstr;
+using testing::open_toy_pieces;
+namespace pieces = tokens::test_pieces;
+
+// A machine with a text that toys can be trained on, and one that they cannot.
+void put_texts(SimMachine& machine) {
+  ASSERT_TRUE(machine.disk.make_directories("/data").ok());
+  write(machine.disk, "/data/train.txt", "good\nab ab\n");
+  write(machine.disk, "/data/odd.txt", "odd\n");
+  write(machine.disk, "/data/own.model", "good");
+}
+
+TokenizerWanted wanted(const std::string& word, const std::string& source = "/data/train.txt") {
+  return {.word = word, .vocabulary = 300, .sources = {source}, .kept = "/run/data/tokenizer.model"};
+}
+
+// Claim: bytes need no module and keep no file.
+TEST(TextTokenizer, BytesNeedNothing) {
+  SimMachine machine;
+  put_texts(machine);
+  const auto made = tokenizer_of_text(machine.host(), {}, wanted("bytes"));
+  ASSERT_TRUE(made.ok()) << made.error().message();
+  EXPECT_EQ((*made)->name(), "bytes");
+  EXPECT_FALSE(*machine.disk.exists("/run/data/tokenizer.model"));
+}
+
+// Claim: one that is trained gets the lines of the text, says so, and is kept. What is kept is taken the next
+// time, whatever the word and the text are.
+TEST(TextTokenizer, IsTrainedOnceAndKept) {
+  SimMachine machine;
+  put_texts(machine);
+  const auto made = tokenizer_of_text(machine.host(), open_toy_pieces, wanted("sentencepiece"));
+  ASSERT_TRUE(made.ok()) << made.error().message();
+  EXPECT_EQ(pieces::trained().lines, (std::vector<std::string>{"good", "ab ab"}));
+  EXPECT_EQ(pieces::trained().vocabulary, 298U);
+  EXPECT_TRUE(machine.said("a tokenizer of "));
+  EXPECT_EQ(*host::read_text(machine.disk, "/run/data/tokenizer.model"), "good");
+  pieces::trained() = {};
+  for (const char* word : {"sentencepiece", "bytes", "/data/absent.model"}) {
+    const auto again = tokenizer_of_text(machine.host(), open_toy_pieces, wanted(word, ""));
+    ASSERT_TRUE(again.ok()) << again.error().message();
+    EXPECT_EQ((*again)->digest(), (*made)->digest());
+  }
+  EXPECT_TRUE(pieces::trained().lines.empty());
+}
+
+// Claim: a user's model is taken from its file, and kept. The file may go then.
+TEST(TextTokenizer, IsTakenFromAFile) {
+  SimMachine machine;
+  put_texts(machine);
+  const auto made = tokenizer_of_text(machine.host(), open_toy_pieces, wanted("/data/own.model"));
+  ASSERT_TRUE(made.ok()) << made.error().message();
+  EXPECT_EQ(*host::read_text(machine.disk, "/run/data/tokenizer.model"), "good");
+}
+
+// Claim: what cannot be is refused with what to do, and keeps no file: a word that is none, a file that is no
+// model, a text that cannot be trained on or be read twice, few tokens, a module that is missing.
+TEST(TextTokenizer, RefusesWhatCannotBe) {
+  SimMachine machine;
+  put_texts(machine);
+  const auto refused = [&](const TokenizerWanted& what, const OpenPieces& open = open_toy_pieces) {
+    const auto made = tokenizer_of_text(machine.host(), open, what);
+    EXPECT_FALSE(made.ok()) << what.word;
+    EXPECT_FALSE(*machine.disk.exists("/run/data/tokenizer.model"));
+    return made.ok() ? Error{} : made.error();
+  };
+  const Error no_word = refused(wanted("words"));
+  EXPECT_EQ(no_word.kind, ErrorKind::kUsage);
+  EXPECT_EQ(no_word.where, "data.tokenizer");
+  EXPECT_THAT(no_word.got, HasSubstr("'words'"));
+  EXPECT_THAT(refused(wanted("/data/odd.txt")).what, HasSubstr("no model"));
+  const Error odd = refused(wanted("sentencepiece", "/data/odd.txt"));
+  EXPECT_EQ(odd.got, "too few characters");
+  EXPECT_EQ(odd.fix, "raise data.vocabulary, or give bytes as data.tokenizer");
+  EXPECT_EQ(refused(wanted("sentencepiece", "/data/absent.txt")).where, "/data/absent.txt");
+  EXPECT_EQ(refused(wanted("sentencepiece", "-")).kind, ErrorKind::kUsage);
+  TokenizerWanted few = wanted("sentencepiece");
+  few.vocabulary = tokens::ByteTokenizer::kVocabulary;
+  EXPECT_EQ(refused(few).where, "data.vocabulary");
+  const auto none = [](const run::NodeHost&) -> Result<const tokens::SentencePieceModule*> {
+    return Error{.kind = ErrorKind::kRefused, .what = "no module", .fix = "make torch"};
+  };
+  EXPECT_EQ(refused(wanted("sentencepiece"), none).fix, "make torch");
+}
+
+// Claim: imported tokens have their tokenizer beside them, and a run on them keeps it. Its figures name it.
+TEST(TextTokenizer, ImportedTokensKeepTheirs) {
+  SimMachine machine;
+  put_texts(machine);
+  const auto imported = import_lm(machine.host(), open_toy_pieces,
+                                  {.kind = "lm",
+                                   .sources = {"/data/train.txt"},
+                                   .directory = "/tokens",
+                                   .tokenizer = "sentencepiece",
+                                   .vocabulary = 300});
+  ASSERT_TRUE(imported.ok()) << imported.error().message();
+  const auto look = inspect_lm(machine.host(), open_toy_pieces, "/tokens");
+  ASSERT_TRUE(look.ok() && *look);
+  EXPECT_THAT((**look).json, HasSubstr("\"tokenizer\":\"sentencepiece\""));
+  EXPECT_THAT((**look).json, HasSubstr("good\\nab ab"));
+  const auto made = tokenizer_of_text(machine.host(), open_toy_pieces, wanted("bytes", "/tokens"));
+  ASSERT_TRUE(made.ok()) << made.error().message();
+  EXPECT_EQ((*made)->name(), "sentencepiece");
+  EXPECT_TRUE(open_tokens(machine.host(), "/tokens/train.tokens", **made).ok());
+  EXPECT_TRUE(*machine.disk.exists("/run/data/tokenizer.model"));
+}
+
+// Claim: tokens that were imported stay what they are, and a user who asks for pieces of words is told.
+TEST(TextTokenizer, ImportedTokensStayBytes) {
+  SimMachine machine;
+  put_texts(machine);
+  const auto imported = import_lm(machine.host(), open_toy_pieces,
+                                  {.kind = "lm", .sources = {"/data/train.txt"}, .directory = "/tokens"});
+  ASSERT_TRUE(imported.ok()) << imported.error().message();
+  const auto made = tokenizer_of_text(machine.host(), open_toy_pieces, wanted("sentencepiece", "/tokens"));
+  ASSERT_TRUE(made.ok()) << made.error().message();
+  EXPECT_EQ((*made)->name(), "bytes");
+  EXPECT_TRUE(machine.said("/tokens/train.tokens has tokens already, of bytes"));
+}
+
+void train_with_pieces(SimMachine& machine) {
+  testing::put_text(machine.disk, "good\n" + testing::repeating_text(60));
+  const auto done = testing::train_lm_run(
+      machine.host(), {.words = {"data.tokenizer=sentencepiece", "data.test=/data/test.txt"}});
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  EXPECT_THAT(done->summary, HasSubstr("bits_per_byte"));
+}
+
+// Claim: a run with pieces of words trains and is measured, and its model is asked: the prompt comes back as
+// text.
+TEST(TextTokenizer, ARunWithPiecesOfWords) {
+  SimMachine machine;
+  train_with_pieces(machine);
+  EXPECT_EQ(*host::read_text(machine.disk, "/run/model/tokenizer.model"), "good");
+  auto session = open_lm_session(machine.host(), testing::toys(), {.directory = "/run"});
+  ASSERT_TRUE(session.ok()) << session.error().message();
+  EXPECT_THAT((*session)->describe("/run"), HasSubstr("sentencepiece"));
+  const std::vector<Query> queries = {{.text = "ab ab", .place = "line"}};
+  std::vector<std::string> answers;
+  const auto done = (*session)->answer(queries, [&](std::string_view line) { answers.emplace_back(line); });
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_THAT(answers.front(), HasSubstr("\"text\":\"ab ab"));
+}
+
+// Claim: where the tokenizer of a finished run's model is gone or damaged, an error says what writes the
+// model again, and that does.
+TEST(TextTokenizer, ADamagedOneIsWrittenAgain) {
+  SimMachine machine;
+  train_with_pieces(machine);
+  const auto right = testing::files_of(machine.disk, "/run/model");
+  const std::string path = "/run/model/tokenizer.model";
+  for (const bool gone : {false, true}) {
+    write(machine.disk, path, "gooD");
+    if (gone) {
+      ASSERT_TRUE(machine.disk.remove_all(path).ok());
+    }
+    const auto session = open_lm_session(machine.host(), testing::toys(), {.directory = "/run"});
+    ASSERT_FALSE(session.ok());
+    EXPECT_EQ(session.error().where, path);
+    EXPECT_THAT(session.error().fix, HasSubstr("write the model again: gossamer train --resume"));
+    const auto mended = testing::train_lm_run(machine.host(), {.resume = run::Continue::kResume});
+    ASSERT_TRUE(mended.ok()) << mended.error().message();
+    EXPECT_EQ(testing::files_of(machine.disk, "/run/model"), right);
+  }
+}
+
+}  // namespace
+}  // namespace gossamer::commands

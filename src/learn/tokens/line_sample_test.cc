@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/tokens/line_sample.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace gossamer::tokens {
+namespace {
+
+using testing::ElementsAre;
+
+// Claim: a text that fits is kept whole, in order, without empty lines; a piece ends a line.
+TEST(LineSample, KeepsWhatFits) {
+  LineSample sample(1 << 20);
+  sample.add("one\n\ntwo\nthr");
+  sample.add("ee\n");
+  EXPECT_THAT(sample.take(), ElementsAre("one", "two", "thr", "ee"));
+  EXPECT_TRUE(sample.take().empty());
+}
+
+// Claim: a long line is cut at ends of characters, and nothing of it is lost.
+TEST(LineSample, CutsLongLines) {
+  std::string line = "x";
+  while (line.size() < 3 * LineSample::kLongest) line += "\xE4\xB8\xAD";
+  LineSample sample(1 << 20);
+  sample.add(line);
+  std::string whole;
+  for (const std::string& part : sample.take()) {
+    EXPECT_LE(part.size(), LineSample::kLongest);
+    EXPECT_NE(static_cast<unsigned char>(part.front()) & 0xC0U, 0x80U);
+    whole += part;
+  }
+  EXPECT_EQ(whole, line);
+  // A line that is no UTF-8 is cut anywhere.
+  sample.add(std::string(2 * LineSample::kLongest + 1, '\x80'));
+  EXPECT_EQ(sample.take().size(), 3U);
+}
+
+// Claim: of a text that does not fit, as much is kept as fits. Lines of its beginning are as likely as those
+// of its end, and a text gives one sample.
+TEST(LineSample, IsDrawnFromAll) {
+  const auto draw = [] {
+    LineSample sample(1000 * (8 + LineSample::kBeside));
+    for (int i = 0; i < 20'000; ++i) sample.add(fmt::format("{:08}\n", i));
+    return sample.take();
+  };
+  const std::vector<std::string> lines = draw();
+  EXPECT_EQ(lines, draw());
+  ASSERT_EQ(lines.size(), 1000U);
+  EXPECT_TRUE(std::ranges::is_sorted(lines));
+  // 250 expected in each quarter, with a standard deviation of 14.
+  for (int quarter = 0; quarter < 4; ++quarter) {
+    const auto inside = std::ranges::count_if(
+        lines, [&](const std::string& line) { return std::stoi(line) / 5000 == quarter; });  // fmt: skip
+    EXPECT_NEAR(static_cast<double>(inside), 250, 60) << quarter;
+  }
+}
+
+}  // namespace
+}  // namespace gossamer::tokens
