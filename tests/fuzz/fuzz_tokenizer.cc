@@ -16,7 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   using namespace gossamer;
   const std::string text(reinterpret_cast<const char*>(bytes), size);
   for (const char* model : {"good", "lies", "refuses"}) {
-    const auto loaded = tokens::SentencePieceTokenizer::load(tokens::test_pieces::kModule, model, "fuzz");
+    const auto loaded = tokens::SentencePieceTokenizer::load(tokens::test_pieces::kModule,
+                                                             tokens::test_pieces::model(model), "fuzz");
     CHECK(loaded.ok());
     const tokens::Tokenizer& tokenizer = **loaded;
     std::vector<tokens::TokenId> whole;

@@ -30,7 +30,7 @@ void put_texts(SimMachine& machine) {
   ASSERT_TRUE(machine.disk.make_directories("/data").ok());
   write(machine.disk, "/data/train.txt", "good\nab ab\n");
   write(machine.disk, "/data/odd.txt", "odd\n");
-  write(machine.disk, "/data/own.model", "good");
+  write(machine.disk, "/data/own.model", pieces::model("good"));
 }
 
 TokenizerWanted wanted(const std::string& word, const std::string& source = "/data/train.txt") {
@@ -57,7 +57,7 @@ TEST(TextTokenizer, IsTrainedOnceAndKept) {
   EXPECT_EQ(pieces::trained().lines, (std::vector<std::string>{"good", "ab ab"}));
   EXPECT_EQ(pieces::trained().vocabulary, 298U);
   EXPECT_TRUE(machine.said("a tokenizer of "));
-  EXPECT_EQ(*host::read_text(machine.disk, "/run/data/tokenizer.model"), "good");
+  EXPECT_EQ(*host::read_text(machine.disk, "/run/data/tokenizer.model"), pieces::model("good"));
   pieces::trained() = {};
   for (const char* word : {"sentencepiece", "bytes", "/data/absent.model"}) {
     const auto again = tokenizer_of_text(machine.host(), open_toy_pieces, wanted(word, ""));
@@ -73,7 +73,7 @@ TEST(TextTokenizer, IsTakenFromAFile) {
   put_texts(machine);
   const auto made = tokenizer_of_text(machine.host(), open_toy_pieces, wanted("/data/own.model"));
   ASSERT_TRUE(made.ok()) << made.error().message();
-  EXPECT_EQ(*host::read_text(machine.disk, "/run/data/tokenizer.model"), "good");
+  EXPECT_EQ(*host::read_text(machine.disk, "/run/data/tokenizer.model"), pieces::model("good"));
 }
 
 // Claim: what cannot be is refused with what to do, and keeps no file: a word that is none, a file that is no
@@ -154,7 +154,7 @@ void train_with_pieces(SimMachine& machine) {
 TEST(TextTokenizer, ARunWithPiecesOfWords) {
   SimMachine machine;
   train_with_pieces(machine);
-  EXPECT_EQ(*host::read_text(machine.disk, "/run/model/tokenizer.model"), "good");
+  EXPECT_EQ(*host::read_text(machine.disk, "/run/model/tokenizer.model"), pieces::model("good"));
   auto session = open_lm_session(machine.host(), testing::toys(), {.directory = "/run"});
   ASSERT_TRUE(session.ok()) << session.error().message();
   EXPECT_THAT((*session)->describe("/run"), HasSubstr("sentencepiece"));

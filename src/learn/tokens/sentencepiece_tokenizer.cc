@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/printable.h"
+#include "learn/tokens/pieces_model.h"
 
 namespace gossamer::tokens {
 namespace {
@@ -18,8 +20,6 @@ namespace {
 constexpr std::string_view kWrittenSpace = "\xE2\x96\x81";
 // The library leaves out lines with this character, U+2585, when it trains.
 constexpr std::string_view kLeftOut = "\xE2\x96\x85";
-// The tokens of a model that are not its pieces.
-constexpr std::uint32_t kBesidePieces = 2;
 
 void take_string(void* to, ModuleBytes bytes) {
   static_cast<std::string*>(to)->assign(bytes.data, bytes.size);
@@ -60,14 +60,17 @@ SentencePieceTokenizer::SentencePieceTokenizer(const SentencePieceModule& module
 
 Result<std::unique_ptr<SentencePieceTokenizer>> SentencePieceTokenizer::load(
     const SentencePieceModule& module, std::string model, const std::string& where) {
+  const auto checked = checked_pieces_model(model, where);
+  if (!checked.ok()) return checked.error();
   std::string failure;
-  void* const loaded = module.load({model.data(), model.size()}, &failure, take_string);
+  void* const loaded = module.load({checked->data(), checked->size()}, &failure, take_string);
   if (loaded == nullptr) {
     return Error{.kind = ErrorKind::kBadData,
                  .where = where,
-                 .what = "this is no model of SentencePiece",
+                 .what = "SentencePiece does not open this model",
                  .got = failure,
-                 .expected = "what SentencePiece writes as NAME.model"};
+                 .expected = "what SentencePiece writes as NAME.model",
+                 .fix = "take another model, or have one trained on the text: sentencepiece"};
   }
   std::unique_ptr<SentencePieceTokenizer> tokenizer(
       new SentencePieceTokenizer(module, std::move(model), loaded));
@@ -111,12 +114,14 @@ Result<void> SentencePieceTokenizer::check(const std::string& where) const {
                    "pieces for all 256 bytes (byte_fallback)");
   }
   std::vector<TokenId> tokens;
-  for (const std::string_view text : {"a", " a", "a  b ", "   "}) {
+  // Characters that normal forms change: a tab, a carriage return, a space that does not break, a ligature,
+  // and an accent on its own.
+  for (const std::string_view text :
+       {"a", " a", "a  b ", "   ", "a\tb\rc", "\xC2\xA0", "\xEF\xAC\x81", "e\xCC\x81"}) {
     tokens.clear();
     if (append_exact(text, tokens)) continue;
-    return refused("this model of SentencePiece changes white space",
-                   fmt::format("another text for \"{}\"", text),
-                   "add_dummy_prefix and remove_extra_whitespaces off");
+    return refused("this model of SentencePiece does not give every text back",
+                   fmt::format("another text for {}", quote(text)), "the text as it is");
   }
   return {};
 }
@@ -212,9 +217,9 @@ Result<std::string> train_sentencepiece(const SentencePieceModule& module, std::
   Parts parts{.lines = lines, .rest = {}};
   Said said;
   const SentencePieceTraining training{
-      .vocabulary = vocabulary - kBesidePieces, .from = &parts, .next = [](void* from, ModuleBytes* part) {
-        return static_cast<Parts*>(from)->next(part);
-      }};
+      .vocabulary = vocabulary - kTokensBesidePieces,
+      .from = &parts,
+      .next = [](void* from, ModuleBytes* part) { return static_cast<Parts*>(from)->next(part); }};
   const bool done = module.train(
       training, &said,
       [](void* to, ModuleBytes bytes) { take_string(&static_cast<Said*>(to)->model, bytes); },

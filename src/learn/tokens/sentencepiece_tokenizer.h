@@ -28,13 +28,16 @@ namespace gossamer::tokens {
 
 // The name() of these tokenizers.
 inline constexpr std::string_view kSentencePieceName = "sentencepiece";
+// The tokens of a model that are not its pieces: the line end, and the end of text.
+inline constexpr std::uint32_t kTokensBesidePieces = 2;
 // The digest() of the tokenizer with this model. It stands in files.
 [[nodiscard]] std::uint64_t sentencepiece_digest(std::string_view model);
 
 class SentencePieceTokenizer final : public Tokenizer {
  public:
-  // From the bytes of a model; `where` is for messages. `module` lives longer. Errors, kBadData: no model of
-  // SentencePiece; one without a piece for each byte; one that changes white space.
+  // From the bytes of a model; `where` is for messages. `module` lives longer. Errors, kBadData: those of
+  // checked_pieces_model(), before the library sees a byte; a model that the library does not open, or that
+  // does not give text back.
   [[nodiscard]] static Result<std::unique_ptr<SentencePieceTokenizer>> load(const SentencePieceModule& module,
                                                                             std::string model,
                                                                             const std::string& where);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A module in place of gossamer_sentencepiece.so, for tests: it knows a few pieces and takes the longest that
-// fits. The bytes of a model name what it does wrong: "good", "without-bytes", "adds-a-space" before each
-// text, "drops-spaces" at the end, "lies" about the letter x, "refuses" texts with an x. Other bytes are no
-// model. Training gives "good" where the first line is "good", else fails; trained() is what it got.
+// fits. model() of a word does what the word says: "good", "without-bytes", "adds-a-space" before each text,
+// "drops-spaces" at the end, "lies" about the letter x, "refuses" texts with an x. It opens no other model.
+// Training gives model("good") where the first line is "good", else fails; trained() is what it got.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "learn/tokens/sentencepiece/sentencepiece_module.h"
+#include "learn/tokens/test_pieces_model.h"
 
 namespace gossamer::tokens::test_pieces {
 
@@ -42,20 +43,27 @@ inline Trained& trained() {
   return last;
 }
 
+// Its bytes are a right model of SentencePiece; the word is the name of its normal form.
+inline std::string model(std::string_view word) {
+  std::vector<TestPiece> all = byte_pieces();
+  for (const std::string& text : kTexts) all.push_back({.piece = text});
+  return pieces_model({.pieces = std::move(all), .name = fmt::format("<{}>", word)});
+}
+
 inline bool train(const SentencePieceTraining& training, void* to, TakeBytes model, TakeBytes failure) {
   std::vector<std::string> lines;
   for (ModuleBytes line{}; training.next(training.from, &line);) lines.emplace_back(line.data, line.size);
   const bool good = !lines.empty() && lines.front() == "good";
   trained() = {.vocabulary = training.vocabulary, .lines = std::move(lines)};
-  const std::string_view said = good ? "good" : "too few characters";
+  const std::string said = good ? test_pieces::model("good") : "too few characters";
   (good ? model : failure)(to, {said.data(), said.size()});
   return good;
 }
 
 inline void* load(ModuleBytes bytes, void* to, TakeBytes failure) {
-  const std::string model(bytes.data, bytes.size);
+  const std::string_view model(bytes.data, bytes.size);
   for (const char* known : {"good", "without-bytes", "adds-a-space", "drops-spaces", "lies", "refuses"})
-    if (model == known) return new std::string(model);
+    if (model.find(fmt::format("<{}>", known)) != std::string_view::npos) return new std::string(known);
   const std::string_view said = "cannot parse";
   failure(to, {said.data(), said.size()});
   return nullptr;

@@ -25,8 +25,10 @@ using TokenId = std::uint32_t;
 
 // The file with Tokenizer::model() in a directory of tokens or of a model.
 inline constexpr std::string_view kTokenizerFile = "tokenizer.model";
-// The most bytes that such a file may have.
-inline constexpr std::size_t kMostTokenizerBytes = std::size_t{256} << 20;
+// The most bytes that such a file may have. One of a million pieces has a third of them.
+inline constexpr std::size_t kMostTokenizerBytes = std::size_t{64} << 20;
+// The most tokens of a tokenizer, and so of a model.
+inline constexpr std::uint32_t kMostVocabulary = std::uint32_t{1} << 20;
 
 class Tokenizer {
  public:

@@ -312,7 +312,7 @@ TEST(LmModelFile, RefusesNumbersThatAreNotFinite) {
 
 // Claim: a shape for which the files are too short is refused before anybody makes a model of it.
 TEST(LmModelFile, RefusesAShapeThatTheFilesCannotHold) {
-  for (const auto& [field, value] : {std::pair("vocabulary", 1 << 24),
+  for (const auto& [field, value] : {std::pair("vocabulary", 1 << 20),
                                      {"context", 1 << 20},
                                      {"width", 65'536},
                                      {"hidden", 1 << 20},
@@ -373,19 +373,20 @@ struct ToyLoader {
 TEST(LmModelFile, KeepsTheModelOfItsTokenizer) {
   host::SimDisk disk;
   const ToyLoader loader;
-  const auto tokenizer = loader("sentencepiece", "good", "");
+  const std::string good = tokens::test_pieces::model("good");
+  const auto tokenizer = loader("sentencepiece", good, "");
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message();
   LmAbout about = ToyLm::about();
   about.tokenizer = {.name = "sentencepiece", .digest = (*tokenizer)->digest()};
   about.shape.vocabulary = (*tokenizer)->vocabulary();
   const auto model = ToyLm::model(about.shape, 1);
-  ASSERT_TRUE(save_lm_model(disk, "m", {.model = *model, .about = about, .tokenizer = "good"}).ok());
+  ASSERT_TRUE(save_lm_model(disk, "m", {.model = *model, .about = about, .tokenizer = good}).ok());
   const auto opened = open_lm_model(disk, "m");
   ASSERT_TRUE(opened.ok()) << opened.error().message();
-  EXPECT_EQ(*read_tokenizer(disk, *opened), "good");
+  EXPECT_EQ(*read_tokenizer(disk, *opened), good);
   const auto again = tokenizer_of(disk, *opened, loader);
   ASSERT_TRUE(again.ok()) << again.error().message();
-  EXPECT_EQ((*again)->model(), "good");
+  EXPECT_EQ((*again)->model(), good);
   const int calls = *loader.calls;
   for (const bool gone : {false, true}) {
     ASSERT_TRUE(host::replace_file(disk, "m/tokenizer.model", "gooD").ok());

@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "learn/tokens/tokenizer.h"
 #include "tensors/model_fields.h"
 
 namespace gossamer::pipeline {
@@ -36,7 +37,7 @@ struct LmSize {
   std::uint64_t most;
 };
 constexpr std::array<LmSize, 7> kLmSizes = {{
-    {"vocabulary", &LmShape::vocabulary, std::uint64_t{1} << 24},
+    {"vocabulary", &LmShape::vocabulary, tokens::kMostVocabulary},
     {"context", &LmShape::context, std::uint64_t{1} << 20},
     {"width", &LmShape::width, std::uint64_t{1} << 16},
     {"heads", &LmShape::heads, 1024},

@@ -116,7 +116,7 @@ TEST(LmModelJson, RefusesWhatIsOutOfRange) {
       {"/dtype", "BF16"},
       {"/dtype", "f32"},
       {"/model/vocabulary", 0},
-      {"/model/vocabulary", (1 << 24) + 1},
+      {"/model/vocabulary", (1 << 20) + 1},
       {"/model/context", 0},
       {"/model/context", (1 << 20) + 1},
       {"/model/width", 0},
@@ -155,7 +155,7 @@ TEST(LmModelJson, RefusesWhatIsOutOfRange) {
   EXPECT_EQ(parsed(other).error().kind, ErrorKind::kRefused);
   EXPECT_EQ(parsed(other).error().expected, "format 1");
   LmTestJson largest = good;
-  largest["model"].update({{"vocabulary", 1 << 24},
+  largest["model"].update({{"vocabulary", 1 << 20},
                            {"context", 1 << 20},
                            {"width", 65'536},
                            {"heads", 1024},

@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "host/posix/module.h"
 #include "learn/tokens/sentencepiece_tokenizer.h"
+#include "learn/tokens/test_pieces_model.h"
 
 namespace gossamer::tokens {
 namespace {
@@ -115,6 +116,56 @@ TEST(SentencePieceModule, RefusesWhatCannotBe) {
   EXPECT_FALSE(train_sentencepiece(module(), std::vector<std::string>{"", ""}, 300).ok());
   for (const std::string& bytes : {std::string(), std::string("no model"), std::string(100, '\xFF')})
     EXPECT_FALSE(SentencePieceTokenizer::load(module(), bytes, "bad").ok());
+}
+
+// Claim: models of all types that give text back are taken, and every text comes back from them.
+TEST(SentencePieceModule, EncodesByModelsOfOtherTypes) {
+  const auto lines = sentences(300);
+  const std::string model = trained(lines, 400);
+  for (const std::uint64_t type : {1, 2, 4}) {
+    // A setting that stands behind another one replaces it.
+    const auto loaded = SentencePieceTokenizer::load(
+        module(), model + test_pieces::bytes_field(2, test_pieces::number_field(3, type)), "typed");
+    ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+    std::vector<TokenId> tokens;
+    for (const std::string& line : lines) {
+      tokens.clear();
+      (*loaded)->encode(line, tokens);
+      ASSERT_EQ((*loaded)->decode(tokens), line) << type;
+    }
+  }
+}
+
+// Claim: a model with pieces that a user has defined is refused, though the library takes it. So is one that
+// is cut off. One with changed bits is refused or gives every text back, and nothing ends the process.
+TEST(SentencePieceModule, StandsHostileModels) {
+  const auto lines = sentences(100);
+  const std::string model = trained(lines, 300);
+  std::string nested = model;
+  for (std::size_t size = 2; size < 500; ++size) {
+    nested += test_pieces::bytes_field(
+        1, test_pieces::bytes_field(1, std::string(size, 'a')) + test_pieces::number_field(3, 4));
+  }
+  EXPECT_FALSE(SentencePieceTokenizer::load(module(), nested, "nested").ok());
+  for (std::size_t size = 0; size + 100 < model.size(); size += 31)
+    EXPECT_FALSE(SentencePieceTokenizer::load(module(), model.substr(0, size), "cut off").ok()) << size;
+  Rng rng(10, Purpose::kTest);
+  int taken = 0;
+  std::vector<TokenId> tokens;
+  for (int i = 0; i < 500; ++i) {
+    std::string other = model;
+    for (auto flips = 1 + rng.below(3); flips > 0; --flips)
+      other[rng.below(other.size())] ^= static_cast<char>(1U << rng.below(8));
+    const auto loaded = SentencePieceTokenizer::load(module(), other, "changed");
+    if (!loaded.ok()) continue;
+    ++taken;
+    for (const std::string& line : lines) {
+      tokens.clear();
+      (*loaded)->encode(line, tokens);
+      ASSERT_EQ((*loaded)->decode(tokens), line) << i;
+    }
+  }
+  EXPECT_GT(taken, 0);
 }
 
 }  // namespace
