@@ -3,13 +3,39 @@
 
 #include <algorithm>
 #include <iterator>
+#include <unordered_set>
 
 #include "base/check.h"
 #include "learn/tokens/text_pieces.h"
 
 namespace gossamer::tokens {
 
-LineSample::LineSample(std::size_t bytes) : most_(bytes), random_(0, Purpose::kLineSample) {
+namespace {
+
+// Counts characters of words that it has not met yet.
+class NewWords {
+ public:
+  std::size_t characters(std::string_view line) {
+    std::size_t sum = 0;
+    while (!line.empty()) {
+      const std::string_view word = line.substr(0, line.find(' '));
+      line.remove_prefix(std::min(word.size() + 1, line.size()));
+      if (!met_.insert(word).second) continue;
+      // What is no first byte of a character is a part of one.
+      sum += static_cast<std::size_t>(std::ranges::count_if(
+          word, [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; }));
+    }
+    return sum;
+  }
+
+ private:
+  std::unordered_set<std::string_view> met_;  // in the lines
+};
+
+}  // namespace
+
+LineSample::LineSample(std::size_t bytes, std::size_t characters)
+    : most_(bytes), most_characters_(characters), random_(0, Purpose::kLineSample) {
   CHECK(bytes >= kLongest + kBeside, bytes);
 }
 
@@ -39,8 +65,15 @@ void LineSample::add_line(std::string_view line) {
 }
 
 std::vector<std::string> LineSample::take() {
+  // The lines with the least random numbers are a sample, too.
+  NewWords words;
+  std::size_t characters = 0;
   std::map<std::uint64_t, std::string> ordered;
-  for (auto& [place, line] : lines_) ordered.emplace(place.second, std::move(line));
+  for (auto& [place, line] : lines_) {
+    characters += words.characters(line);
+    if (characters > most_characters_) break;
+    ordered.emplace(place.second, line);
+  }
   lines_.clear();
   kept_ = 0;
   std::vector<std::string> lines;

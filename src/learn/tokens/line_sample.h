@@ -31,12 +31,17 @@ class LineSample {
   // What a line takes beside its bytes.
   static constexpr std::size_t kBeside = 128;
 
-  // Keeps at most `bytes` bytes, at least kLongest + kBeside.
-  explicit LineSample(std::size_t bytes);
+  // The most characters in words that differ, between spaces. SentencePiece takes up to 300 bytes of memory
+  // for each of them, and none for a word that it has seen. A text without spaces has no word twice.
+  static constexpr std::size_t kMostCharacters = std::size_t{2} << 20;
+
+  // Keeps at most `bytes` bytes, at least kLongest + kBeside, and gives at most so many characters.
+  explicit LineSample(std::size_t bytes, std::size_t characters = kMostCharacters);
 
   // Takes a piece of a text in valid UTF-8; its end is a line's end. Empty lines are left out.
   void add(std::string_view piece);
-  // The lines that were kept, in the order of the text. Nothing is kept afterwards.
+  // Lines that were kept, in the order of the text: all of them, or as many as the characters allow. Nothing
+  // is kept afterwards.
   [[nodiscard]] std::vector<std::string> take();
 
  private:
@@ -45,6 +50,7 @@ class LineSample {
   void add_line(std::string_view line);
 
   std::size_t most_;
+  std::size_t most_characters_;
   std::size_t kept_ = 0;  // bytes of lines_, and beside them
   std::uint64_t seen_ = 0;
   Rng random_;

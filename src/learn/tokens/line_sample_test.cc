@@ -61,5 +61,25 @@ TEST(LineSample, IsDrawnFromAll) {
   }
 }
 
+// Claim: characters of words that differ are bounded, and those of a word that comes again count once. So a
+// text of words is kept whole, and of one without spaces there are as many characters as are allowed.
+TEST(LineSample, BoundsNewWords) {
+  LineSample words(1 << 20, 20);
+  for (int i = 0; i < 1000; ++i) words.add("caf\xC3\xA9 au lait, caf\xC3\xA9\n");
+  EXPECT_EQ(words.take().size(), 1000U);
+  const auto draw = [] {
+    LineSample letters(1 << 20, 5000);
+    for (int i = 0; i < 2000; ++i) letters.add(fmt::format("{:07}\xC3\xA9\n", i));
+    return letters.take();
+  };
+  const std::vector<std::string> lines = draw();
+  EXPECT_EQ(lines, draw());
+  ASSERT_EQ(lines.size(), 5000U / 8);
+  EXPECT_TRUE(std::ranges::is_sorted(lines));
+  // 312 expected in each half, with a standard deviation of 10.
+  const auto low = std::ranges::count_if(lines, [](const std::string& line) { return line < "0001000"; });
+  EXPECT_NEAR(static_cast<double>(low), 312, 50);
+}
+
 }  // namespace
 }  // namespace gossamer::tokens
