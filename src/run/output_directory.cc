@@ -19,11 +19,22 @@ bool left_by_import(const std::string& name) {
          name == "train.tokens.tmp";
 }
 
-// What a killed import has left in the directory. kUsage where there is anything else.
-Result<std::vector<std::string>> leftovers(host::Disk& disk, const std::string& path) {
+// A tokenizer is whole before the tokens are. A user may have a file of that name in a directory of its own,
+// without the lock of an import.
+bool left_with_lock(const std::string& name) {
+  return name == "tokenizer.model" || name == "tokenizer.model.tmp" || left_by_import(name);
+}
+
+bool has_lock(const std::vector<std::string>& names) {
+  return std::ranges::find(names, ".lock") != names.end();
+}
+
+// What a killed import has left in the directory. kUsage where there is anything else. `locked`: its lock was
+// there.
+Result<std::vector<std::string>> leftovers(host::Disk& disk, const std::string& path, bool locked) {
   auto names = disk.list(path);
   if (!names.ok()) return names;
-  const auto foreign = std::ranges::find_if_not(*names, left_by_import);
+  const auto foreign = std::ranges::find_if_not(*names, locked ? left_with_lock : left_by_import);
   if (foreign == (*names).end()) return names;
   return Error{.kind = ErrorKind::kUsage,
                .where = path,
@@ -39,15 +50,19 @@ Result<OutputDirectory> OutputDirectory::open(host::Disk& disk, const std::strin
   auto existed = disk.exists(path);
   if (!existed.ok()) return existed.error();
   // A directory of something else gets no lock.
+  bool locked = false;
   if (*existed) {
-    if (auto names = leftovers(disk, path); !names.ok()) return names.error();
+    const auto names = disk.list(path);
+    if (!names.ok()) return names.error();
+    locked = has_lock(*names);
+    if (auto mine = leftovers(disk, path, locked); !mine.ok()) return mine.error();
   }
   OutputDirectory out(disk, path, *existed);
   if (auto done = host::make_durable_directories(disk, path); !done.ok()) return done.error();
   auto lock = disk.lock(path);
   if (!lock.ok()) return lock.error();
   // Another import may have ended since the first look.
-  auto names = leftovers(disk, path);
+  auto names = leftovers(disk, path, locked);
   if (!names.ok()) {
     static_cast<void>(disk.remove_all(path + "/.lock").ok());
     return names.error();
