@@ -100,7 +100,7 @@ struct ImportFlags {
   commands::ImportFiles wanted;
   std::string skip_bad = "0";
   std::string held_out = "5000";
-  std::string vocabulary = "8192";
+  std::string vocabulary;
 };
 
 Parser make_import_parser(Context& context, const Command& self, ImportFlags& flags) {
@@ -161,10 +161,11 @@ Result<ExitStatus> run_import(Context& context, const Command& self, std::span<c
   const auto count = parse_count(flags.skip_bad, {.flag = "--skip-bad", .min = 0, .max = UINT32_MAX});
   if (!count.ok()) return count.error();
   wanted.skip_bad = *count;
-  const auto vocabulary =
-      parse_count(flags.vocabulary, {.flag = "--vocabulary", .min = 260, .max = 1'048'576});
-  if (!vocabulary.ok()) return vocabulary.error();
-  wanted.vocabulary = static_cast<std::uint32_t>(*vocabulary);
+  if (parser.given("--vocabulary")) {
+    const auto most = parse_count(flags.vocabulary, {.flag = "--vocabulary", .min = 1, .max = UINT32_MAX});
+    if (!most.ok()) return most.error();
+    wanted.vocabulary = static_cast<std::uint32_t>(*most);
+  }
   auto machine = Machine::create(context, flags.common);
   if (!machine.ok()) return machine.error();
   const auto report = found->engine.import((*machine).host(), wanted);

@@ -79,9 +79,9 @@ struct ImportFiles {
   std::uint32_t held_out = 5000;       // for testing
   std::vector<std::string> keep = {};  // headwords of which nothing is held out
   bool plain = false;
-  bool as_is = false;               // lines of names, whatever other format they look like
-  std::string tokenizer = "bytes";  // as data.tokenizer
-  std::uint32_t vocabulary = 8192;  // as data.vocabulary
+  bool as_is = false;                            // lines of names, whatever other format they look like
+  std::string tokenizer = "bytes";               // as data.tokenizer
+  std::optional<std::uint32_t> vocabulary = {};  // as data.vocabulary
 };
 
 // What a command tells at its end.

@@ -49,20 +49,22 @@ Result<Report> import_lm(const run::NodeHost& host, const OpenPieces& open_piece
   auto out = run::OutputDirectory::open(host.disk, wanted.directory);
   if (!out.ok()) return out.error();
   const std::string path = wanted.directory + "/train.tokens";
-  const auto tokenizer =
-      tokenizer_of_text(host, open_pieces,
-                        {.word = wanted.tokenizer,
-                         .vocabulary = wanted.vocabulary,
-                         .sources = wanted.sources,
-                         .skip_bad = wanted.skip_bad,
-                         .kept = fmt::format("{}/{}", wanted.directory, tokens::kTokenizerFile),
-                         .word_key = "--tokenizer",
-                         .vocabulary_key = "--vocabulary"});
+  const std::string kept = fmt::format("{}/{}", wanted.directory, tokens::kTokenizerFile);
+  const auto tokenizer = tokenizer_of_text(host, open_pieces,
+                                           {.word = wanted.tokenizer,
+                                            .vocabulary = wanted.vocabulary,
+                                            .sources = wanted.sources,
+                                            .texts_alone = true,
+                                            .skip_bad = wanted.skip_bad,
+                                            .kept = kept,
+                                            .word_key = "--tokenizer",
+                                            .vocabulary_key = "--vocabulary"});
   if (!tokenizer.ok()) return tokenizer.error();
+  if (auto done = keep_tokenizer(host.disk, kept, **tokenizer); !done.ok()) return done.error();
   const auto report =
       import_text(host, **tokenizer, {.sources = wanted.sources, .path = path, .skip_bad = wanted.skip_bad});
   if (!report.ok()) return report.error();
-  if (auto kept = out->keep(); !kept.ok()) return kept.error();
+  if (auto done = out->keep(); !done.ok()) return done.error();
   return Report{.json = import_json(*report, path),
                 .text = fmt::format("{}\n({} read) in {}\n", text_line(*report),
                                     run::counted(report->text.files, "file"), path)};

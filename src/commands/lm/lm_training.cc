@@ -14,6 +14,7 @@
 #include "commands/lm/lm_text.h"
 #include "commands/lm/run_text.h"
 #include "commands/lm/text_tokenizer.h"
+#include "commands/run/data_sum.h"
 #include "engines/pipeline/config/lm_config.h"
 #include "engines/pipeline/model/lm_model_file.h"
 #include "engines/pipeline/train/lm_run.h"
@@ -167,16 +168,29 @@ class LmTraining final : public Training {
   }
 
   Result<void> make_tokenizer() {
+    const auto begun = has_data_sum(host_.disk, paths_);
+    if (!begun.ok()) return begun.error();
+    // A user's tokens say nothing about a run that has none yet.
+    const auto digest = digest_of_tokens(host_.disk, paths_, *begun ? config_.data.train : "");
+    if (!digest.ok()) return digest.error();
     auto made = tokenizer_of_text(host_, modules_.pieces,
                                   {.word = config_.data.tokenizer,
                                    .vocabulary = config_.data.vocabulary,
                                    .sources = {config_.data.train},
                                    .skip_bad = config_.data.skip_bad,
-                                   .kept = fmt::format("{}/{}", paths_.data(), tokens::kTokenizerFile),
+                                   .kept = kept_tokenizer(),
+                                   .digest = *digest,
+                                   .first = begins_ && !*begun,
                                    .stop = [this] { return stop_requested_(); }});
     if (!made.ok()) return made.error();
     tokenizer_ = *std::move(made);
-    return {};
+    // One that nothing vouches for is kept when its tokens are those of the run.
+    if (*begun && !*digest) return {};
+    return keep_tokenizer(host_.disk, kept_tokenizer(), *tokenizer_);
+  }
+
+  [[nodiscard]] std::string kept_tokenizer() const {
+    return fmt::format("{}/{}", paths_.data(), tokens::kTokenizerFile);
   }
 
   // Mistakes in the test text are told before the training, not after it.
@@ -193,7 +207,7 @@ class LmTraining final : public Training {
     auto train = training_text(texts, config_.data.train);
     if (!train.ok()) return train.error();
     train_ = *std::move(train);
-    return {};
+    return keep_tokenizer(host_.disk, kept_tokenizer(), *tokenizer_);
   }
 
   Result<void> make_model(const MakeStage& make_stage, std::uint64_t needed) {

@@ -22,6 +22,8 @@ struct OneText {
   std::string kept;    // the run's token file
 };
 
+std::string kept_tokens(const run::RunPaths& paths) { return paths.data() + "/train.tokens"; }
+
 Error another_text(const RunTexts& texts, const std::string& where) {
   return {.kind = ErrorKind::kBadData,
           .where = where,
@@ -82,6 +84,21 @@ Result<void> may_import_again(const RunTexts& texts, const OneText& text, Error 
 
 }  // namespace
 
+Result<std::optional<std::uint64_t>> digest_of_tokens(host::Disk& disk, const run::RunPaths& paths,
+                                                      const std::string& source) {
+  using Digest = std::optional<std::uint64_t>;
+  const auto named =
+      source.empty() ? Result<std::optional<std::string>>(std::nullopt) : named_token_file(disk, source);
+  if (!named.ok()) return named.error();
+  const std::string path = named->value_or(kept_tokens(paths));
+  const auto there = disk.exists(path);
+  if (!there.ok()) return there.error();
+  if (!*there) return Digest();
+  const auto digest = tokens::TokenFile::read_tokenizer_digest(disk, path);
+  if (digest.ok()) return Digest(*digest);
+  return digest.error().kind == ErrorKind::kBadData ? Result<Digest>(Digest()) : digest.error();
+}
+
 Error missing_text() {
   return {.kind = ErrorKind::kUsage,
           .where = "data.train",
@@ -92,7 +109,7 @@ Error missing_text() {
 }
 
 Result<Opened> training_text(const RunTexts& texts, const std::string& source) {
-  const OneText text{.key = "data.train", .source = source, .kept = texts.paths.data() + "/train.tokens"};
+  const OneText text{.key = "data.train", .source = source, .kept = kept_tokens(texts.paths)};
   const auto same = [&](const Result<Opened>& file) -> Result<bool> {
     const auto data = check_run_data(texts.host.disk, texts.paths, {.checksum = (*file)->checksum()});
     return data.ok() ? Result<bool>(*data == RunData::kSame) : data.error();
@@ -116,8 +133,11 @@ Result<Opened> training_text(const RunTexts& texts, const std::string& source) {
   if (!file.ok()) return file;
   const auto now = same(file);
   if (!now.ok()) return now.error();
-  if (!*now) return another_text(texts, source);
-  return file;
+  if (*now) return file;
+  // What is there now are tokens of another text, which the next attempt must not take for the run's.
+  file->reset();
+  static_cast<void>(texts.host.disk.remove_all(text.kept));
+  return another_text(texts, source);
 }
 
 Result<Opened> test_text(const RunTexts& texts, const std::string& source) {

@@ -10,9 +10,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
+#include "host/api/disk.h"
 #include "learn/tokens/token_file.h"
 #include "learn/tokens/tokenizer.h"
 #include "run/node_host.h"
@@ -28,6 +30,12 @@ struct RunTexts {
   std::string resume_command;       // for messages
   std::function<bool()> stop = {};  // as in TextImport
 };
+
+// Tokenizer::digest() of the tokenizer that has made the run's tokens, or those that `source` names. Nothing:
+// they are not there yet, or damaged.
+[[nodiscard]] Result<std::optional<std::uint64_t>> digest_of_tokens(host::Disk& disk,
+                                                                    const run::RunPaths& paths,
+                                                                    const std::string& source);
 
 [[nodiscard]] Error missing_text();
 // The text of data.train. kUsage without one; kBadData for another text than the run began with.

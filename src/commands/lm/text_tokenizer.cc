@@ -51,12 +51,22 @@ Error read_twice(const TokenizerWanted& wanted, const std::string& source) {
           .fix = fmt::format("write the text to a file first, or give {} as {}", kBytes, wanted.word_key)};
 }
 
-Error few_tokens(const TokenizerWanted& wanted) {
+Error impossible_vocabulary(const TokenizerWanted& wanted) {
   return {.kind = ErrorKind::kUsage,
           .where = wanted.vocabulary_key,
-          .what = "a tokenizer needs a token for each byte, and some more",
-          .got = fmt::format("{}", wanted.vocabulary),
-          .expected = fmt::format("at least {}", tokens::kLeastSentencePieces)};
+          .what = "no tokenizer that is trained has so many tokens",
+          .got = fmt::format("{}", *wanted.vocabulary),
+          .expected = fmt::format("{} to {}", tokens::kLeastVocabulary, tokens::kMostVocabulary)};
+}
+
+Error vocabulary_for_nothing(const TokenizerWanted& wanted, const std::string& tokens) {
+  return {
+      .kind = ErrorKind::kUsage,
+      .where = wanted.vocabulary_key,
+      .what = "the number of tokens is for a tokenizer that is trained",
+      .got = fmt::format("{}, and {}", *wanted.vocabulary, tokens),
+      .expected = fmt::format("{} for a text", kPieces),
+      .fix = fmt::format("leave {} out, or give {} as {}", wanted.vocabulary_key, kPieces, wanted.word_key)};
 }
 
 Error no_tokenizer(const TokenizerWanted& wanted) {
@@ -68,8 +78,10 @@ Error no_tokenizer(const TokenizerWanted& wanted) {
 }
 
 Error not_trained(const TokenizerWanted& wanted, Error error) {
-  error.where = wanted.word_key;
-  error.fix = fmt::format("raise {}, or give {} as {}", wanted.vocabulary_key, kBytes, wanted.word_key);
+  const bool few = error.kind == ErrorKind::kUsage;  // tokens for the characters of the text
+  error.where = few ? wanted.vocabulary_key : wanted.word_key;
+  error.fix = fmt::format("give {} as {}", kBytes, wanted.word_key);
+  if (few) error.fix = fmt::format("raise {}, or {}", wanted.vocabulary_key, error.fix);
   return error;
 }
 
@@ -84,11 +96,14 @@ Made load_file(const run::NodeHost& host, const OpenPieces& open_pieces, const s
   return load_tokenizer(host, open_pieces, std::string(kPieces), *std::move(model), path);
 }
 
+Error stopped(const TokenizerWanted& wanted) {
+  return {.kind = ErrorKind::kFailed, .where = wanted.word_key, .what = "stopped"};
+}
+
 Result<std::vector<std::string>> sample_of(const run::NodeHost& host, const TokenizerWanted& wanted) {
   run::Progress bar(host.console, host.clock, "sampling", host.verbosity);
   const auto progress = [&](const data::ReadProgress& now) -> Result<void> {
-    if (wanted.stop && wanted.stop())
-      return Error{.kind = ErrorKind::kFailed, .where = wanted.word_key, .what = "stopped"};
+    if (wanted.stop && wanted.stop()) return stopped(wanted);
     if (bar.due()) bar.update({.done = now.bytes / 1'000'000, .total = 0, .unit = "MB", .detail = ""});
     return {};
   };
@@ -104,21 +119,36 @@ Result<std::vector<std::string>> sample_of(const run::NodeHost& host, const Toke
   return sink.take();
 }
 
+// A pipe has neither a size nor a listing. What is not there is told by the reader.
+Result<bool> can_be_read_twice(host::Disk& disk, const std::string& source) {
+  if (source == "-" || source == "/dev/stdin") return false;
+  if (disk.file_size(source).ok() || disk.list(source).ok()) return true;
+  const auto there = disk.exists(source);
+  return there.ok() ? Result<bool>(!*there) : there.error();
+}
+
 Made train(const run::NodeHost& host, const OpenPieces& open_pieces, const TokenizerWanted& wanted) {
-  if (wanted.vocabulary < tokens::kLeastSentencePieces) return few_tokens(wanted);
-  for (const std::string& source : wanted.sources)
-    if (source == "-" || source == "/dev/stdin") return read_twice(wanted, source);
+  const std::uint32_t vocabulary = wanted.vocabulary.value_or(tokens::kUsualVocabulary);
+  if (vocabulary < tokens::kLeastVocabulary || vocabulary > tokens::kMostVocabulary)
+    return impossible_vocabulary(wanted);
+  for (const std::string& source : wanted.sources) {
+    const auto twice = can_be_read_twice(host.disk, source);
+    if (!twice.ok()) return twice.error();
+    if (!*twice) return read_twice(wanted, source);
+  }
   const auto module = open_pieces(host);
   if (!module.ok()) return module.error();
   const Instant begin = host.clock.now();
   const auto lines = sample_of(host, wanted);
   if (!lines.ok()) return lines.error();
-  auto model = tokens::train_sentencepiece(**module, *lines, wanted.vocabulary);
+  std::uint64_t bytes = 0;
+  for (const std::string& line : *lines) bytes += line.size();
+  host.say(fmt::format("training the tokenizer on {} of text", human_bytes(bytes)));
+  auto model = tokens::train_sentencepiece(**module, *lines, vocabulary, wanted.stop);
+  if (wanted.stop && wanted.stop()) return stopped(wanted);
   if (!model.ok()) return not_trained(wanted, model.error());
   auto made = as_tokenizer(tokens::SentencePieceTokenizer::load(**module, *std::move(model), wanted.kept));
   if (!made.ok()) return made;
-  std::uint64_t bytes = 0;
-  for (const std::string& line : *lines) bytes += line.size();
   host.say(fmt::format("a tokenizer of {} tokens, trained on {} of text in {:.1f} s",
                        run::human_count((*made)->vocabulary()), human_bytes(bytes),
                        (host.clock.now() - begin).seconds()));
@@ -127,16 +157,20 @@ Made train(const run::NodeHost& host, const OpenPieces& open_pieces, const Token
 
 // What is to be made where nothing is kept.
 Made make_new(const run::NodeHost& host, const OpenPieces& open_pieces, const TokenizerWanted& wanted) {
+  const bool surplus = wanted.first && wanted.vocabulary.has_value();
   if (wanted.word != kBytes && wanted.word != kPieces) {
     const auto there = host.disk.exists(wanted.word);
     if (!there.ok()) return there.error();
-    return *there ? load_file(host, open_pieces, wanted.word) : Made(no_tokenizer(wanted));
+    if (!*there) return no_tokenizer(wanted);
+    if (surplus) return vocabulary_for_nothing(wanted, "a tokenizer that is trained already");
+    return load_file(host, open_pieces, wanted.word);
   }
-  const bool one = wanted.sources.size() == 1 && !wanted.sources.front().empty();
+  const bool one = wanted.sources.size() == 1 && !wanted.sources.front().empty() && !wanted.texts_alone;
   const auto named = one ? named_token_file(host.disk, wanted.sources.front())
                          : Result<std::optional<std::string>>(std::nullopt);
   if (!named.ok()) return named.error();
   if (*named) {
+    if (surplus) return vocabulary_for_nothing(wanted, fmt::format("tokens in {}", **named));
     auto theirs = tokenizer_beside(host, open_pieces, **named);
     if (theirs.ok() && wanted.word == kPieces && (*theirs)->name() != kPieces) {
       host.warn(fmt::format("{} has tokens already, of {}: {} counts for texts alone", **named,
@@ -144,14 +178,42 @@ Made make_new(const run::NodeHost& host, const OpenPieces& open_pieces, const To
     }
     return theirs;
   }
+  if (wanted.word == kBytes && surplus) return vocabulary_for_nothing(wanted, "tokens of bytes");
   if (wanted.word == kBytes)
     return std::unique_ptr<tokens::Tokenizer>(std::make_unique<tokens::ByteTokenizer>());
   return train(host, open_pieces, wanted);
 }
 
-Result<void> keep(host::Disk& disk, const std::string& path, std::string_view model) {
-  if (auto made = disk.make_directories(host::parent(path)); !made.ok()) return made;
-  return host::replace_file(disk, path, model);
+// `why`: what came of making it again.
+Error lost_tokenizer(host::Disk& disk, const TokenizerWanted& wanted, std::string why) {
+  const std::string model =
+      fmt::format("{}/model/{}", host::parent(host::parent(wanted.kept)), tokens::kTokenizerFile);
+  const auto copy = disk.exists(model);
+  return {.kind = ErrorKind::kBadData,
+          .where = wanted.kept,
+          .what = "the tokenizer of the run is gone or damaged, and is not made again",
+          .got = std::move(why),
+          .expected = fmt::format("the one that made the run's tokens, XXH3-64 {:016x}", *wanted.digest),
+          .fix = copy.ok() && *copy ? fmt::format("put back what is in {}, and resume", model)
+                                    : "put the file back, or the text of the run's beginning, and resume"};
+}
+
+// The tokenizer of tokens that are there: what is kept, or the same once more.
+Made as_before(const run::NodeHost& host, const OpenPieces& open_pieces, const TokenizerWanted& wanted,
+               bool kept) {
+  if (kept) {
+    auto loaded = load_file(host, open_pieces, wanted.kept);
+    if (loaded.ok() ? (*loaded)->digest() == *wanted.digest : loaded.error().kind != ErrorKind::kBadData)
+      return loaded;
+  }
+  auto made = make_new(host, open_pieces, wanted);
+  if (made.ok() && (*made)->digest() == *wanted.digest) return made;
+  if (wanted.stop && wanted.stop()) return stopped(wanted);
+  // A module that is missing says nothing about the file.
+  if (const auto module = open_pieces(host); !module.ok()) return module.error();
+  return lost_tokenizer(
+      host.disk, wanted,
+      made.ok() ? fmt::format("another one, XXH3-64 {:016x}", (*made)->digest()) : made.error().message());
 }
 
 }  // namespace
@@ -185,11 +247,20 @@ Made tokenizer_of_text(const run::NodeHost& host, const OpenPieces& open_pieces,
                        const TokenizerWanted& wanted) {
   const auto kept = host.disk.exists(wanted.kept);
   if (!kept.ok()) return kept.error();
-  if (*kept) return load_file(host, open_pieces, wanted.kept);
-  auto made = make_new(host, open_pieces, wanted);
-  if (!made.ok() || (*made)->model().empty()) return made;
-  if (auto done = keep(host.disk, wanted.kept, (*made)->model()); !done.ok()) return done.error();
-  return made;
+  if (wanted.digest) return as_before(host, open_pieces, wanted, *kept);
+  return *kept ? load_file(host, open_pieces, wanted.kept) : make_new(host, open_pieces, wanted);
+}
+
+Result<void> keep_tokenizer(host::Disk& disk, const std::string& path, const tokens::Tokenizer& tokenizer) {
+  if (tokenizer.model().empty()) return {};
+  const auto there = disk.exists(path);
+  if (!there.ok()) return there.error();
+  if (*there) {
+    const auto kept = host::read_text(disk, path, tokens::kMostTokenizerBytes);
+    if (kept.ok() && *kept == tokenizer.model()) return {};
+  }
+  if (auto made = disk.make_directories(host::parent(path)); !made.ok()) return made;
+  return host::replace_file(disk, path, tokenizer.model());
 }
 
 }  // namespace gossamer::commands

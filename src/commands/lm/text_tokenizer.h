@@ -8,11 +8,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "commands/lm/lm_modules.h"
+#include "host/api/disk.h"
 #include "learn/tokens/tokenizer.h"
 #include "run/node_host.h"
 
@@ -32,11 +34,15 @@ namespace gossamer::commands {
                                                                           const std::string& token_file);
 
 struct TokenizerWanted {
-  std::string word;                  // "bytes", "sentencepiece", or a file with a model of SentencePiece
-  std::uint32_t vocabulary = 0;      // of one that is trained, at least kLeastSentencePieces (kUsage)
-  std::vector<std::string> sources;  // texts, as read_documents() takes them, or one token file
+  std::string word;  // "bytes", "sentencepiece", or a file with a model of SentencePiece
+  std::optional<std::uint32_t> vocabulary = {};  // of one that is trained, most tokens
+  std::vector<std::string> sources;              // texts, as read_documents() takes them, or one token file
+  bool texts_alone = false;                      // a source is a text, whatever its name is
   std::uint64_t skip_bad = 0;
-  std::string kept;                 // where its model is kept; the directory is made
+  std::string kept;  // where its model is kept
+  // Tokenizer::digest() of the one that has made the tokens that are there already.
+  std::optional<std::uint64_t> digest = {};
+  bool first = true;                // a `vocabulary` that does nothing is refused
   std::function<bool()> stop = {};  // as in TextImport
   // What the user calls `word` and `vocabulary`, for messages.
   std::string word_key = "data.tokenizer";
@@ -47,10 +53,16 @@ struct TokenizerWanted {
 // 2. for tokens that are imported: theirs, unless `word` is a file. Where `word` says otherwise, people are
 //    told;
 // 3. what `word` says. "sentencepiece" is trained on a sample of the text, with progress for people.
-// What has a model is kept. Errors: those above, of read_documents() and of train_sentencepiece(); kUsage for
-// a word that is neither, and for standard input, which is not read twice.
+// With a `digest`, no other tokenizer is given: kBadData names what is kept, which is gone or damaged, where
+// the text does not make the same one again. Nothing is written. Errors: those above, of read_documents() and
+// of train_sentencepiece(); kUsage for a word that is neither, for a vocabulary that cannot be, or does
+// nothing, and for what cannot be read twice.
 [[nodiscard]] Result<std::unique_ptr<tokens::Tokenizer>> tokenizer_of_text(const run::NodeHost& host,
                                                                            const OpenPieces& open_pieces,
                                                                            const TokenizerWanted& wanted);
+
+// Writes the model of a tokenizer that has one, where it is not there yet. The directory is made.
+[[nodiscard]] Result<void> keep_tokenizer(host::Disk& disk, const std::string& path,
+                                          const tokens::Tokenizer& tokenizer);
 
 }  // namespace gossamer::commands

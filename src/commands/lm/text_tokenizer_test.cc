@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/lm/text_tokenizer.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,7 +16,7 @@
 #include "commands/lm/lm_text.h"
 #include "commands/lm/test_toy_stages.h"
 #include "host/api/files.h"
-#include "learn/tokens/byte_tokenizer.h"
+#include "learn/tokens/sentencepiece_tokenizer.h"
 
 namespace gossamer::commands {
 namespace {
@@ -41,10 +43,20 @@ TokenizerWanted wanted(const std::string& word, const std::string& source = "/da
 TEST(TextTokenizer, BytesNeedNothing) {
   SimMachine machine;
   put_texts(machine);
-  const auto made = tokenizer_of_text(machine.host(), {}, wanted("bytes"));
+  const auto made = tokenizer_of_text(
+      machine.host(), {},
+      {.word = "bytes", .sources = {"/data/train.txt"}, .kept = "/run/data/tokenizer.model"});
   ASSERT_TRUE(made.ok()) << made.error().message();
   EXPECT_EQ((*made)->name(), "bytes");
   EXPECT_FALSE(*machine.disk.exists("/run/data/tokenizer.model"));
+}
+
+// Makes the tokenizer that is wanted, and keeps it.
+Result<std::unique_ptr<tokens::Tokenizer>> make_and_keep(SimMachine& machine, const TokenizerWanted& what) {
+  auto made = tokenizer_of_text(machine.host(), open_toy_pieces, what);
+  if (!made.ok()) return made;
+  if (auto kept = keep_tokenizer(machine.disk, what.kept, **made); !kept.ok()) return kept.error();
+  return made;
 }
 
 // Claim: one that is trained gets the lines of the text, says so, and is kept. What is kept is taken the next
@@ -52,8 +64,9 @@ TEST(TextTokenizer, BytesNeedNothing) {
 TEST(TextTokenizer, IsTrainedOnceAndKept) {
   SimMachine machine;
   put_texts(machine);
-  const auto made = tokenizer_of_text(machine.host(), open_toy_pieces, wanted("sentencepiece"));
+  const auto made = make_and_keep(machine, wanted("sentencepiece"));
   ASSERT_TRUE(made.ok()) << made.error().message();
+  EXPECT_TRUE(machine.said("training the tokenizer on 9 B of text"));
   EXPECT_EQ(pieces::trained().lines, (std::vector<std::string>{"good", "ab ab"}));
   EXPECT_EQ(pieces::trained().vocabulary, 298U);
   EXPECT_TRUE(machine.said("a tokenizer of "));
@@ -71,7 +84,9 @@ TEST(TextTokenizer, IsTrainedOnceAndKept) {
 TEST(TextTokenizer, IsTakenFromAFile) {
   SimMachine machine;
   put_texts(machine);
-  const auto made = tokenizer_of_text(machine.host(), open_toy_pieces, wanted("/data/own.model"));
+  TokenizerWanted own = wanted("/data/own.model");
+  own.vocabulary.reset();
+  const auto made = make_and_keep(machine, own);
   ASSERT_TRUE(made.ok()) << made.error().message();
   EXPECT_EQ(*host::read_text(machine.disk, "/run/data/tokenizer.model"), pieces::model("good"));
 }
@@ -87,19 +102,28 @@ TEST(TextTokenizer, RefusesWhatCannotBe) {
     EXPECT_FALSE(*machine.disk.exists("/run/data/tokenizer.model"));
     return made.ok() ? Error{} : made.error();
   };
+  // The number of tokens is for one that is trained: it does nothing for the others.
+  for (const char* word : {"bytes", "/data/own.model"}) {
+    EXPECT_EQ(refused(wanted(word)).kind, ErrorKind::kUsage);
+    EXPECT_EQ(refused(wanted(word)).where, "data.vocabulary");
+  }
   const Error no_word = refused(wanted("words"));
   EXPECT_EQ(no_word.kind, ErrorKind::kUsage);
   EXPECT_EQ(no_word.where, "data.tokenizer");
   EXPECT_THAT(no_word.got, HasSubstr("'words'"));
-  EXPECT_THAT(refused(wanted("/data/odd.txt")).what, HasSubstr("no model"));
+  TokenizerWanted text = wanted("/data/odd.txt");
+  text.vocabulary.reset();
+  EXPECT_THAT(refused(text).what, HasSubstr("no model"));
   const Error odd = refused(wanted("sentencepiece", "/data/odd.txt"));
   EXPECT_EQ(odd.got, "too few characters");
-  EXPECT_EQ(odd.fix, "raise data.vocabulary, or give bytes as data.tokenizer");
+  EXPECT_EQ(odd.fix, "give bytes as data.tokenizer");
   EXPECT_EQ(refused(wanted("sentencepiece", "/data/absent.txt")).where, "/data/absent.txt");
   EXPECT_EQ(refused(wanted("sentencepiece", "-")).kind, ErrorKind::kUsage);
   TokenizerWanted few = wanted("sentencepiece");
-  few.vocabulary = tokens::ByteTokenizer::kVocabulary;
-  EXPECT_EQ(refused(few).where, "data.vocabulary");
+  for (const std::uint32_t vocabulary : {tokens::kLeastVocabulary - 1, tokens::kMostVocabulary + 1}) {
+    few.vocabulary = vocabulary;
+    EXPECT_EQ(refused(few).where, "data.vocabulary");
+  }
   const auto none = [](const run::NodeHost&) -> Result<const tokens::SentencePieceModule*> {
     return Error{.kind = ErrorKind::kRefused, .what = "no module", .fix = "make torch"};
   };
@@ -121,7 +145,10 @@ TEST(TextTokenizer, ImportedTokensKeepTheirs) {
   ASSERT_TRUE(look.ok() && *look);
   EXPECT_THAT((**look).json, HasSubstr("\"tokenizer\":\"sentencepiece\""));
   EXPECT_THAT((**look).json, HasSubstr("good\\nab ab"));
-  const auto made = tokenizer_of_text(machine.host(), open_toy_pieces, wanted("bytes", "/tokens"));
+  TokenizerWanted theirs = wanted("bytes", "/tokens");
+  EXPECT_EQ(tokenizer_of_text(machine.host(), open_toy_pieces, theirs).error().where, "data.vocabulary");
+  theirs.vocabulary.reset();
+  const auto made = make_and_keep(machine, theirs);
   ASSERT_TRUE(made.ok()) << made.error().message();
   EXPECT_EQ((*made)->name(), "sentencepiece");
   EXPECT_TRUE(open_tokens(machine.host(), "/tokens/train.tokens", **made).ok());
@@ -135,10 +162,125 @@ TEST(TextTokenizer, ImportedTokensStayBytes) {
   const auto imported = import_lm(machine.host(), open_toy_pieces,
                                   {.kind = "lm", .sources = {"/data/train.txt"}, .directory = "/tokens"});
   ASSERT_TRUE(imported.ok()) << imported.error().message();
-  const auto made = tokenizer_of_text(machine.host(), open_toy_pieces, wanted("sentencepiece", "/tokens"));
+  TokenizerWanted theirs = wanted("sentencepiece", "/tokens");
+  theirs.vocabulary.reset();
+  const auto made = tokenizer_of_text(machine.host(), open_toy_pieces, theirs);
   ASSERT_TRUE(made.ok()) << made.error().message();
   EXPECT_EQ((*made)->name(), "bytes");
   EXPECT_TRUE(machine.said("/tokens/train.tokens has tokens already, of bytes"));
+}
+
+// Claim: a text is imported as one whatever its name is, also as FILE.tokens, and has its tokenizer trained.
+TEST(TextTokenizer, ATextMayHaveTheNameOfTokens) {
+  SimMachine machine;
+  put_texts(machine);
+  write(machine.disk, "/data/notes.tokens", "good\nab ab\n");
+  const auto imported = import_lm(machine.host(), open_toy_pieces,
+                                  {.kind = "lm",
+                                   .sources = {"/data/notes.tokens"},
+                                   .directory = "/tokens",
+                                   .tokenizer = "sentencepiece",
+                                   .vocabulary = 300});
+  ASSERT_TRUE(imported.ok()) << imported.error().message();
+  EXPECT_TRUE(*machine.disk.exists("/tokens/tokenizer.model"));
+}
+
+// Claim: a pipe, which has no size and no listing, is not read twice.
+TEST(TextTokenizer, RefusesAPipe) {
+  int pipes = 0;
+  for (std::uint64_t operation = 0; operation < 12; ++operation) {
+    SimMachine machine;
+    put_texts(machine);
+    machine.disk.restart_count({.fail_at_operation = operation});
+    const auto made = tokenizer_of_text(machine.host(), open_toy_pieces, wanted("sentencepiece"));
+    if (made.ok() || made.error().kind != ErrorKind::kUsage) continue;
+    EXPECT_THAT(made.error().got, HasSubstr("read only once"));
+    ++pipes;
+  }
+  EXPECT_EQ(pipes, 1);
+}
+
+// Claim: a killed import with a tokenizer is begun again in the same directory. A user's tokenizer alone in a
+// directory is no rest of an import.
+TEST(TextTokenizer, AKilledImportIsBegunAgain) {
+  for (const char* name : {"tokenizer.model", "tokenizer.model.tmp"}) {
+    for (const bool killed : {false, true}) {
+      SimMachine machine;
+      put_texts(machine);
+      ASSERT_TRUE(machine.disk.make_directories("/tokens").ok());
+      write(machine.disk, fmt::format("/tokens/{}", name), "half");
+      if (killed) write(machine.disk, "/tokens/.lock", "");
+      const auto done = import_lm(machine.host(), open_toy_pieces,
+                                  {.kind = "lm",
+                                   .sources = {"/data/train.txt"},
+                                   .directory = "/tokens",
+                                   .tokenizer = "sentencepiece"});
+      EXPECT_EQ(done.ok(), killed) << name << ": " << (done.ok() ? "" : done.error().message());
+      const std::string now = killed ? "tokenizer.model" : name;
+      EXPECT_EQ(*host::read_text(machine.disk, "/tokens/" + now), killed ? pieces::model("good") : "half");
+    }
+  }
+}
+
+// A run with pieces of words that is stopped behind a few steps.
+void stop_with_pieces(SimMachine& machine) {
+  testing::put_text(machine.disk, "good\n" + testing::repeating_text(60));
+  // A run that is asked to stop before its first step leaves nothing.
+  for (std::uint64_t asked = 0; !*machine.disk.exists("/run/data.sum"); ++asked) {
+    const auto done = testing::train_lm_run(machine.host(),
+                                            {.words = {"data.tokenizer=sentencepiece"}, .stop_after = asked});
+    ASSERT_TRUE(done.ok()) << done.error().message();
+    ASSERT_TRUE(done->stopped);
+  }
+}
+
+// Claim: where the tokenizer of a stopped run is gone, damaged, or another one that opens, the same one is
+// made from the same text, and the run goes on. From another text it is not: then the error names the
+// tokenizer, and nothing that the run has kept is written.
+TEST(TextTokenizer, AStoppedRunGoesOnWithItsOwnAlone) {
+  const std::string kept = "/run/data/tokenizer.model";
+  for (const std::string& found : {std::string(), std::string("damaged"), pieces::model("lies")}) {
+    for (const bool same_text : {true, false}) {
+      SimMachine machine;
+      stop_with_pieces(machine);
+      if (found.empty()) {
+        ASSERT_TRUE(machine.disk.remove_all(kept).ok());
+      } else {
+        write(machine.disk, kept, found);
+      }
+      // A text on which the toy is not trained.
+      if (!same_text) write(machine.disk, "/data/train.txt", "other\n" + testing::repeating_text(60));
+      const auto before = testing::files_of(machine.disk, "/run/data");
+      const auto done = testing::train_lm_run(machine.host(), {.resume = run::Continue::kResume});
+      ASSERT_EQ(done.ok(), same_text) << (done.ok() ? "" : done.error().message());
+      if (same_text) {
+        EXPECT_EQ(*host::read_text(machine.disk, kept), pieces::model("good"));
+        continue;
+      }
+      EXPECT_EQ(done.error().where, kept);
+      EXPECT_EQ(done.error().kind, ErrorKind::kBadData);
+      EXPECT_THAT(done.error().fix, HasSubstr("put the file back"));
+      EXPECT_EQ(testing::files_of(machine.disk, "/run/data"), before);
+    }
+  }
+}
+
+// Claim: a text that has changed is named where the run's tokens are gone as well, and a tokenizer of that
+// text does not take the place of the run's. With the text of before the run goes on.
+TEST(TextTokenizer, AnotherTextTakesNoTokenizersPlace) {
+  SimMachine machine;
+  stop_with_pieces(machine);
+  const std::string text = *host::read_text(machine.disk, "/data/train.txt");
+  ASSERT_TRUE(machine.disk.remove_all("/run/data").ok());
+  write(machine.disk, "/data/train.txt", "good\n" + testing::repeating_text(70));
+  const auto other = testing::train_lm_run(machine.host(), {.resume = run::Continue::kResume});
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.error().where, "/data/train.txt");
+  EXPECT_FALSE(*machine.disk.exists("/run/data/tokenizer.model"));
+  EXPECT_FALSE(*machine.disk.exists("/run/data/train.tokens"));
+  write(machine.disk, "/data/train.txt", text);
+  const auto done = testing::train_lm_run(machine.host(), {.resume = run::Continue::kResume});
+  ASSERT_TRUE(done.ok()) << done.error().message();
 }
 
 void train_with_pieces(SimMachine& machine) {

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
+#include <system_error>
 #include <utility>
 
 #include "base/check.h"
@@ -20,6 +22,9 @@ namespace {
 constexpr std::string_view kWrittenSpace = "\xE2\x96\x81";
 // The library leaves out lines with this character, U+2585, when it trains.
 constexpr std::string_view kLeftOut = "\xE2\x96\x85";
+
+// Rises with each change of what encode() makes of what the library gives.
+constexpr std::uint64_t kEncodingVersion = 1;
 
 void take_string(void* to, ModuleBytes bytes) {
   static_cast<std::string*>(to)->assign(bytes.data, bytes.size);
@@ -45,9 +50,70 @@ int byte_of(std::string_view piece) {
   return byte;
 }
 
+// Lines for the library, in parts between the characters for which it would leave them out.
+class LineParts {
+ public:
+  LineParts(std::span<const std::string> lines, const std::function<bool()>& stop)
+      : lines_(lines), stop_(stop) {}
+
+  bool next(ModuleBytes* part) {
+    while (rest_.empty()) {
+      stopped_ = stopped_ || (stop_ && stop_());
+      if (lines_.empty() || stopped_) return false;
+      rest_ = lines_.front();
+      lines_ = lines_.subspan(1);
+    }
+    const std::size_t end = std::min(rest_.find(kLeftOut), rest_.size());
+    *part = {rest_.data(), end};
+    any_ = any_ || end > 0;
+    rest_.remove_prefix(std::min(end + kLeftOut.size(), rest_.size()));
+    return true;
+  }
+  [[nodiscard]] bool stopped() const { return stopped_; }
+  // Whether a part had a byte.
+  [[nodiscard]] bool any() const { return any_; }
+
+ private:
+  std::span<const std::string> lines_;
+  const std::function<bool()>& stop_;
+  std::string_view rest_;  // of the line before
+  bool stopped_ = false;
+  bool any_ = false;
+};
+
+// The least number of pieces, where the library says that there are too few: "... required_chars. 300 vs
+// 759."
+std::optional<std::uint32_t> least_pieces(std::string_view failure) {
+  const std::size_t said = failure.find("smaller than required_chars");
+  const std::size_t at = said == std::string_view::npos ? said : failure.find(" vs ", said);
+  if (at == std::string_view::npos) return std::nullopt;
+  std::uint32_t least = 0;
+  const auto read = std::from_chars(failure.data() + at + 4, failure.data() + failure.size(), least);
+  return read.ec == std::errc() ? std::optional(least) : std::nullopt;
+}
+
+Error training_failed(std::uint32_t vocabulary, bool any_text, std::string failure) {
+  Error error{.kind = ErrorKind::kRefused,
+              .where = std::string(kSentencePieceName),
+              .what = "no tokenizer can be trained on this text",
+              .got = any_text ? std::move(failure) : "no character",
+              .expected = "a text with characters",
+              .fix = "take bytes as tokens"};
+  if (const auto least = least_pieces(error.got)) {
+    error.kind = ErrorKind::kUsage;
+    error.what = "the vocabulary has no room for the bytes and the characters of this text";
+    error.got = fmt::format("{}", vocabulary);
+    error.expected = fmt::format("at least {}", std::uint64_t{*least} + kTokensBesidePieces);
+    error.fix = "raise the vocabulary, or take bytes as tokens";
+  }
+  return error;
+}
+
 }  // namespace
 
-std::uint64_t sentencepiece_digest(std::string_view model) { return XXH3_64bits(model.data(), model.size()); }
+std::uint64_t sentencepiece_digest(std::string_view model) {
+  return XXH3_64bits_withSeed(model.data(), model.size(), kEncodingVersion);
+}
 
 SentencePieceTokenizer::SentencePieceTokenizer(const SentencePieceModule& module, std::string model,
                                                void* loaded)
@@ -119,37 +185,45 @@ Result<void> SentencePieceTokenizer::check(const std::string& where) const {
   for (const std::string_view text :
        {"a", " a", "a  b ", "   ", "a\tb\rc", "\xC2\xA0", "\xEF\xAC\x81", "e\xCC\x81"}) {
     tokens.clear();
-    if (append_exact(text, tokens)) continue;
+    if (append_words(text, tokens) == 0) continue;
     return refused("this model of SentencePiece does not give every text back",
                    fmt::format("another text for {}", quote(text)), "the text as it is");
   }
   return {};
 }
 
-bool SentencePieceTokenizer::append_exact(std::string_view text, std::vector<TokenId>& out) const {
-  struct Taken {
-    const SentencePieceTokenizer& self;
-    std::string_view rest;  // of the text, behind the tokens so far
-    std::vector<TokenId>& out;
-    bool exact = true;
+std::vector<int> SentencePieceTokenizer::library_ids(std::string_view text) const {
+  std::vector<int> ids;
+  const auto take = [](void* to, const int* given, std::size_t count) {
+    static_cast<std::vector<int>*>(to)->assign(given, given + count);
   };
-  const std::size_t before = out.size();
-  Taken taken{.self = *this, .rest = text, .out = out};
-  const auto take = [](void* to, const int* ids, std::size_t count) {
-    Taken& all = *static_cast<Taken*>(to);
-    for (const int id : std::span(ids, count)) {
-      const auto token = static_cast<TokenId>(id);
-      all.exact = all.exact && token < all.self.line_end() && !all.self.bytes_[token].empty() &&
-                  all.rest.starts_with(all.self.bytes_[token]);
-      if (!all.exact) return;
-      all.rest.remove_prefix(all.self.bytes_[token].size());
-      all.out.push_back(token);
-    }
-  };
-  const bool done = module_.encode(loaded_.get(), {text.data(), text.size()}, &taken, take);
-  if (done && taken.exact && taken.rest.empty()) return true;
-  out.resize(before);
-  return false;
+  if (!module_.encode(loaded_.get(), {text.data(), text.size()}, &ids, take)) ids.clear();
+  return ids;
+}
+
+std::string_view SentencePieceTokenizer::bytes_of(int id) const {
+  return id >= 0 && static_cast<TokenId>(id) < line_end() ? bytes_[static_cast<TokenId>(id)]
+                                                          : std::string_view();
+}
+
+std::size_t SentencePieceTokenizer::append_words(std::string_view words, std::vector<TokenId>& out) const {
+  const std::vector<int> ids = library_ids(words);
+  std::size_t first = 0;
+  for (; first < ids.size(); ++first) {
+    const std::string_view bytes = bytes_of(ids[first]);
+    if (bytes.empty() || !words.starts_with(bytes)) break;
+    out.push_back(static_cast<TokenId>(ids[first]));
+    words.remove_prefix(bytes.size());
+  }
+  std::size_t last = ids.size();
+  for (; last > first; --last) {
+    const std::string_view bytes = bytes_of(ids[last - 1]);
+    if (bytes.empty() || !words.ends_with(bytes)) break;
+    words.remove_suffix(bytes.size());
+  }
+  append_bytes(words, out);
+  for (; last < ids.size(); ++last) out.push_back(static_cast<TokenId>(ids[last]));
+  return words.size();
 }
 
 void SentencePieceTokenizer::append_bytes(std::string_view text, std::vector<TokenId>& out) const {
@@ -157,12 +231,9 @@ void SentencePieceTokenizer::append_bytes(std::string_view text, std::vector<Tok
 }
 
 void SentencePieceTokenizer::append_line(std::string_view line, std::vector<TokenId>& out) const {
-  if (line.empty() || append_exact(line, out)) return;
-  // Most often the reason is a written space in the text, and the words around it are as all others.
   for (;;) {
     const std::size_t space = std::min(line.find(kWrittenSpace), line.size());
-    const std::string_view words = line.substr(0, space);
-    if (!words.empty() && !append_exact(words, out)) append_bytes(words, out);
+    if (space > 0) append_words(line.substr(0, space), out);
     if (space == line.size()) return;
     append_bytes(kWrittenSpace, out);
     line.remove_prefix(space + kWrittenSpace.size());
@@ -193,44 +264,25 @@ std::string SentencePieceTokenizer::decode(std::span<const TokenId> tokens) cons
 }
 
 Result<std::string> train_sentencepiece(const SentencePieceModule& module, std::span<const std::string> lines,
-                                        std::uint32_t vocabulary) {
-  CHECK(vocabulary >= kLeastSentencePieces, vocabulary);
-  struct Parts {
-    std::span<const std::string> lines;
-    std::string_view rest;  // of the line before
-    bool next(ModuleBytes* part) {
-      while (rest.empty()) {
-        if (lines.empty()) return false;
-        rest = lines.front();
-        lines = lines.subspan(1);
-      }
-      const std::size_t end = std::min(rest.find(kLeftOut), rest.size());
-      *part = {rest.data(), end};
-      rest.remove_prefix(std::min(end + kLeftOut.size(), rest.size()));
-      return true;
-    }
-  };
+                                        std::uint32_t vocabulary, const std::function<bool()>& stop) {
+  CHECK(vocabulary >= kLeastVocabulary, vocabulary);
+  LineParts parts(lines, stop);
   struct Said {
     std::string model;
     std::string failure;
   };
-  Parts parts{.lines = lines, .rest = {}};
   Said said;
   const SentencePieceTraining training{
       .vocabulary = vocabulary - kTokensBesidePieces,
       .from = &parts,
-      .next = [](void* from, ModuleBytes* part) { return static_cast<Parts*>(from)->next(part); }};
+      .next = [](void* from, ModuleBytes* part) { return static_cast<LineParts*>(from)->next(part); }};
   const bool done = module.train(
       training, &said,
       [](void* to, ModuleBytes bytes) { take_string(&static_cast<Said*>(to)->model, bytes); },
       [](void* to, ModuleBytes bytes) { take_string(&static_cast<Said*>(to)->failure, bytes); });
+  if (parts.stopped()) return Error{.where = std::string(kSentencePieceName), .what = "stopped"};
   if (done) return std::move(said.model);
-  return Error{.kind = ErrorKind::kRefused,
-               .where = std::string(kSentencePieceName),
-               .what = "SentencePiece cannot be trained on this text",
-               .got = std::move(said.failure),
-               .expected = "a text with characters, and a vocabulary that has room for them",
-               .fix = "raise the vocabulary, or take bytes as tokens"};
+  return training_failed(vocabulary, parts.any(), std::move(said.failure));
 }
 
 }  // namespace gossamer::tokens

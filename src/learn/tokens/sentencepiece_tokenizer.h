@@ -5,8 +5,9 @@
 // stands for some four bytes, so a model reads four times as much text for the same work.
 //
 // Every text comes back, byte for byte. Each line is encoded alone, and the line end is a token of its own.
-// What the library gives for a line is compared with the line. If it differs, as for a line with U+2581, by
-// which the library writes a space, the part that differs becomes tokens of single bytes.
+// A character U+2581, by which the library writes a space, becomes bytes. What the library gives for the
+// parts between is compared with them. What lies behind the first token that differs, and before the last
+// one, becomes tokens of single bytes.
 //
 // The tokens are the model's pieces, then the line end, then the end of text.
 //
@@ -14,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,7 +32,8 @@ namespace gossamer::tokens {
 inline constexpr std::string_view kSentencePieceName = "sentencepiece";
 // The tokens of a model that are not its pieces: the line end, and the end of text.
 inline constexpr std::uint32_t kTokensBesidePieces = 2;
-// The digest() of the tokenizer with this model. It stands in files.
+// The digest() of the tokenizer with this model: it covers the model, and how lines are encoded by it. It
+// stands in files.
 [[nodiscard]] std::uint64_t sentencepiece_digest(std::string_view model);
 
 class SentencePieceTokenizer final : public Tokenizer {
@@ -60,8 +63,11 @@ class SentencePieceTokenizer final : public Tokenizer {
 
   [[nodiscard]] TokenId line_end() const { return static_cast<TokenId>(bytes_.size()); }
   void read_pieces();
-  // Appends the library's tokens for text of one line, if they stand for it.
-  [[nodiscard]] bool append_exact(std::string_view text, std::vector<TokenId>& out) const;
+  [[nodiscard]] std::vector<int> library_ids(std::string_view text) const;  // none: it did not take it
+  [[nodiscard]] std::string_view bytes_of(int id) const;                    // nothing: of no piece
+  // Appends the library's tokens for a part of a line, as far as they stand for its beginning and its end.
+  // Bytes are between. Returns how many.
+  std::size_t append_words(std::string_view words, std::vector<TokenId>& out) const;
   void append_bytes(std::string_view text, std::vector<TokenId>& out) const;
   void append_line(std::string_view line, std::vector<TokenId>& out) const;
   [[nodiscard]] Result<void> check(const std::string& where) const;
@@ -75,14 +81,20 @@ class SentencePieceTokenizer final : public Tokenizer {
 };
 
 // Trains a model on lines, none with a "\n". Lines of more than 32,768 bytes are left out. `vocabulary`
-// counts all tokens. The model may have fewer, where the lines have no more to merge. Errors, kRefused with
-// what the library says: a vocabulary that has no room for the characters of the lines; no line at all.
+// counts all tokens. The model may have fewer, where the lines have no more to merge. Which pieces it has
+// depends on the version of the library, too. `stop` is asked before each line, and may be empty. What comes
+// behind the lines is not stopped. Errors: kUsage for a vocabulary that has no room for the characters of the
+// lines, with the least that has; kRefused for lines without a character, and where the library fails
+// otherwise; kFailed, "stopped".
 [[nodiscard]] Result<std::string> train_sentencepiece(const SentencePieceModule& module,
                                                       std::span<const std::string> lines,
-                                                      std::uint32_t vocabulary);
+                                                      std::uint32_t vocabulary,
+                                                      const std::function<bool()>& stop = {});
 
-// The least vocabulary that can be trained: the bytes, the unknown piece, line end and end of text, and one
-// more.
-inline constexpr std::uint32_t kLeastSentencePieces = 256 + 4;
+// The least vocabulary that can be trained: the bytes, the unknown piece, a space, one character, line end
+// and end of text.
+inline constexpr std::uint32_t kLeastVocabulary = 256 + 3 + kTokensBesidePieces;
+// Where nothing else is said.
+inline constexpr std::uint32_t kUsualVocabulary = 8192;
 
 }  // namespace gossamer::tokens

@@ -92,7 +92,7 @@ TEST(SentencePieceTokenizer, WordsArePieces) {
 }
 
 // Claim: where a line has the character by which the library writes a space, that character alone becomes
-// bytes. Where the library lies, the words up to such a character do.
+// bytes. Where the library lies, what lies between its first lie and its last one does.
 TEST(SentencePieceTokenizer, OnlyWhatDiffersBecomesBytes) {
   EXPECT_THAT(encoded(*tokenizer_of("good"),
                       "ab\xE2\x96\x81"
@@ -104,6 +104,17 @@ TEST(SentencePieceTokenizer, OnlyWhatDiffersBecomesBytes) {
                       "bb"),
               ElementsAre(byte_token('x'), byte_token(0xE2), byte_token(0x96), byte_token(0x81),
                           text_token("bb")));  // fmt: skip
+  EXPECT_THAT(encoded(*tokenizer_of("lies"), "abxabxbb"),
+              ElementsAre(text_token("ab"), byte_token('x'), byte_token('a'), byte_token('b'),
+                          byte_token('x'), text_token("bb")));
+}
+
+// Claim: the library is asked once for each part of a line.
+TEST(SentencePieceTokenizer, AsksOnce) {
+  const auto tokenizer = tokenizer_of("lies");
+  test_pieces::asked() = 0;
+  EXPECT_EQ(encoded(*tokenizer, "abxab").size(), 3U);
+  EXPECT_EQ(test_pieces::asked(), 1);
 }
 
 // Claim: what is no model, lacks a byte or changes white space is refused, with the reason.
@@ -140,12 +151,28 @@ TEST(TrainSentencePiece, GivesLines) {
   EXPECT_THAT(test_pieces::trained().lines, ElementsAre("good", "a", "b\tb", "", "c"));
 }
 
-// Claim: what the library says against a text is told.
+// Claim: a text without characters is named as one, and what the library says against another text is told.
 TEST(TrainSentencePiece, TellsWhy) {
-  const auto model = train_sentencepiece(test_pieces::kModule, {}, kLeastSentencePieces);
+  const auto none = train_sentencepiece(test_pieces::kModule, std::vector<std::string>{""}, kLeastVocabulary);
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().kind, ErrorKind::kRefused);
+  EXPECT_EQ(none.error().got, "no character");
+  const auto odd =
+      train_sentencepiece(test_pieces::kModule, std::vector<std::string>{"odd"}, kLeastVocabulary);
+  ASSERT_FALSE(odd.ok());
+  EXPECT_EQ(odd.error().kind, ErrorKind::kRefused);
+  EXPECT_EQ(odd.error().got, "too few characters");
+}
+
+// Claim: training that is asked to stop gets no more lines, and gives no model.
+TEST(TrainSentencePiece, Stops) {
+  int asked = 0;
+  const std::vector<std::string> lines = {"good", "a", "b", "c"};
+  const auto model =
+      train_sentencepiece(test_pieces::kModule, lines, kLeastVocabulary, [&] { return ++asked > 2; });
   ASSERT_FALSE(model.ok());
-  EXPECT_EQ(model.error().kind, ErrorKind::kRefused);
-  EXPECT_EQ(model.error().got, "too few characters");
+  EXPECT_EQ(model.error().what, "stopped");
+  EXPECT_THAT(test_pieces::trained().lines, ElementsAre("good", "a"));
 }
 
 }  // namespace

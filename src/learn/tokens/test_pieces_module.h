@@ -96,7 +96,14 @@ inline int longest(std::string_view text, std::size_t& size) {
   return best;
 }
 
+// How often encode() was called.
+inline int& asked() {
+  static int calls = 0;
+  return calls;
+}
+
 inline bool encode(const void* model, ModuleBytes given, void* to, TakeNumbers take) {
+  ++asked();
   std::string text(given.data, given.size);
   if (kind(model) == "refuses" && text.find('x') != std::string::npos) return false;
   if (kind(model) == "drops-spaces") text.erase(text.find_last_not_of(' ') + 1);

@@ -168,6 +168,17 @@ Result<std::unique_ptr<TokenFile>> TokenFile::open(std::unique_ptr<host::MappedF
   return opened;
 }
 
+Result<std::uint64_t> TokenFile::read_tokenizer_digest(host::Disk& disk, const std::string& path) {
+  const auto file = disk.map(path);
+  if (!file.ok()) return file.error();
+  const Verifier verifier((*file)->bytes(), path);
+  const auto header = verifier.header();
+  if (!header.ok()) return header.error();
+  const auto trailer = verifier.trailer(*header);
+  if (!trailer.ok()) return trailer.error();
+  return trailer->tokenizer_digest;
+}
+
 void TokenFile::copy(std::uint64_t from, std::span<TokenId> out) const {
   CHECK(from <= size() && out.size() <= size() - from, from, out.size(), size());
   if (out.empty()) return;

@@ -37,6 +37,9 @@ class TokenFile {
                                                                const std::string& name,
                                                                host::Compute& compute);
 
+  // Tokenizer::digest() of the one that made a file's tokens. It checks the ends of the file alone.
+  [[nodiscard]] static Result<std::uint64_t> read_tokenizer_digest(host::Disk& disk, const std::string& path);
+
   // The number of tokens, with those behind documents.
   [[nodiscard]] std::uint64_t size() const { return trailer_.tokens; }
   // Every token is below; at least 1.

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "learn/tokens/sentencepiece_tokenizer.h"
+
 namespace gossamer::pipeline {
 namespace {
 
@@ -17,8 +19,6 @@ using T = LmConfig;
 using Rows = std::vector<settings::KeyRow<LmConfig>>;
 
 constexpr double kMostCount = 4294967295.0;
-// The 256 bytes, the unknown piece, line end, end of text, and one piece of a word.
-constexpr double kLeastVocabulary = 260;
 constexpr std::uint64_t kMostTokens = std::uint64_t{1} << 24;  // of a microbatch
 constexpr double kMostSteps = 9007199254740991.0;  // 2^53 - 1: up to here doubles tell all integers apart
 
@@ -35,8 +35,9 @@ Rows lm_data_keys() {
       key<&T::data, &LmDataConfig::tokenizer>(
           "data.tokenizer", {},
           "of a text: bytes; sentencepiece, trained on data.train; or FILE.model of SentencePiece"),
-      key<&T::data, &LmDataConfig::vocabulary>("data.vocabulary", {.min = kLeastVocabulary, .max = 1'048'576},
-                                               "tokens of a tokenizer that is trained, at most")};
+      key<&T::data, &LmDataConfig::vocabulary>(
+          "data.vocabulary", {.min = tokens::kLeastVocabulary, .max = tokens::kMostVocabulary},
+          "tokens of a tokenizer that is trained, at most; auto: 8192")};
 }
 
 Rows lm_model_keys() {
@@ -178,6 +179,7 @@ LmConfig resolved(const LmConfig& config, std::uint64_t windows) {
                .norm = shape.norm,
                .positions = shape.positions,
                .biases = shape.biases};
+  all.data.vocabulary = config.data.vocabulary.value_or(tokens::kUsualVocabulary);
   LmTrainConfig& train = all.train;
   if (train.steps == 0) {
     const double steps =

@@ -26,7 +26,7 @@ struct LmDataConfig {
   std::string test = {};
   std::uint64_t skip_bad = 0;
   std::string tokenizer = "bytes";  // "bytes", "sentencepiece", or a file with a model of SentencePiece
-  std::uint32_t vocabulary = 8192;
+  std::optional<std::uint32_t> vocabulary = {};
 };
 
 struct LmModelConfig {

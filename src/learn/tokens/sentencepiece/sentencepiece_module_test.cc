@@ -111,11 +111,29 @@ TEST(SentencePieceModule, RefusesWhatCannotBe) {
     many += static_cast<char>(0x80U | ((c >> 6U) & 0x3FU));
     many += static_cast<char>(0x80U | (c & 0x3FU));
   }
-  EXPECT_FALSE(train_sentencepiece(module(), std::vector<std::string>{many}, 300).ok());
+  const auto few = train_sentencepiece(module(), std::vector<std::string>{many}, 300);
+  ASSERT_FALSE(few.ok());
+  EXPECT_EQ(few.error().kind, ErrorKind::kUsage);
+  EXPECT_EQ(few.error().got, "300");
+  // 256 bytes, the unknown piece, a space, 500 characters, line end and end of text.
+  EXPECT_EQ(few.error().expected, "at least 760");
+  EXPECT_TRUE(train_sentencepiece(module(), std::vector<std::string>{many}, 760).ok());
   EXPECT_FALSE(train_sentencepiece(module(), {}, 300).ok());
   EXPECT_FALSE(train_sentencepiece(module(), std::vector<std::string>{"", ""}, 300).ok());
   for (const std::string& bytes : {std::string(), std::string("no model"), std::string(100, '\xFF')})
     EXPECT_FALSE(SentencePieceTokenizer::load(module(), bytes, "bad").ok());
+}
+
+// Claim: the least vocabulary can be trained, on a text of one character, and one less cannot.
+TEST(SentencePieceModule, TrainsTheLeastVocabulary) {
+  const std::vector<std::string> line = {"aa"};
+  const auto least = SentencePieceTokenizer::load(module(), trained(line, kLeastVocabulary), "least");
+  ASSERT_TRUE(least.ok()) << least.error().message();
+  EXPECT_EQ((*least)->vocabulary(), kLeastVocabulary);
+  std::vector<TokenId> tokens;
+  (*least)->encode("a a", tokens);
+  EXPECT_EQ((*least)->decode(tokens), "a a");
+  EXPECT_DEATH((void)train_sentencepiece(module(), line, kLeastVocabulary - 1), "vocabulary");
 }
 
 // Claim: models of all types that give text back are taken, and every text comes back from them.
