@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 
 #include "learn/tokens/token_windows.h"
 #include "run/progress.h"
@@ -19,11 +20,15 @@ constexpr std::uint32_t kMeasuredTogether = 2048;
 }  // namespace
 
 Result<pipeline::HeldOutLoss> measure_tokens(pipeline::StageBackend& model, const tokens::TokenFile& file,
+                                             const tokens::Tokenizer& tokenizer,
                                              const std::function<bool()>& stop) {
   const auto windows = tokens::EvalWindows::cut(file, model.context());
   if (!windows.ok()) return windows.error();
+  std::array<tokens::TokenId, 1> first{};
+  file.copy(0, first);
   return pipeline::held_out_loss(model, {.windows = *windows,
                                          .bytes = file.text_bytes(),
+                                         .given_bytes = tokenizer.decode(first).size(),
                                          .microbatch = std::max(1U, kMeasuredTogether / model.context()),
                                          .stop = stop});
 }

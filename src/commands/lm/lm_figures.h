@@ -11,13 +11,15 @@
 #include "engines/pipeline/stage/stage_backend.h"
 #include "engines/pipeline/train/held_out_loss.h"
 #include "learn/tokens/token_file.h"
+#include "learn/tokens/tokenizer.h"
 
 namespace gossamer::commands {
 
-// Measures the whole model on all tokens of a file, which has at least two (kBadData). `stop` as in
-// HeldOutText.
+// Measures the whole model on all tokens of a file of its tokenizer, which has at least two (kBadData).
+// `stop` as in HeldOutText.
 [[nodiscard]] Result<pipeline::HeldOutLoss> measure_tokens(pipeline::StageBackend& model,
                                                            const tokens::TokenFile& file,
+                                                           const tokens::Tokenizer& tokenizer,
                                                            const std::function<bool()>& stop);
 
 // {"loss":..,"perplexity":..,"bits_per_byte":..,"tokens":..}, unrounded; null for what is infinite. The loss

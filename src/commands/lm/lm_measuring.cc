@@ -74,7 +74,7 @@ Result<Report> measure_lm(const run::NodeHost& host, const LmModules& modules, c
   const auto text = open_text(host, *loaded->tokenizer, wanted);
   if (!text.ok()) return text.error();
   const Instant ready = host.clock.now();
-  const auto measured = measure_tokens(*loaded->model, *text->file, wanted.model.stop);
+  const auto measured = measure_tokens(*loaded->model, *text->file, *loaded->tokenizer, wanted.model.stop);
   if (!measured.ok()) return measured.error();
   const double seconds = (host.clock.now() - ready).seconds();
   const double rate = seconds > 0 ? static_cast<double>(measured->tokens) / seconds : 0;

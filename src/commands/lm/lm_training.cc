@@ -147,7 +147,7 @@ class LmTraining final : public Training {
     if (test_ == nullptr) return Measurement();
     const Instant begin = host_.clock.now();
     const Duration cpu = host_.clock.process_cpu();
-    const auto measured = measure_tokens(*model_, *test_, [this] { return stop_requested_(); });
+    const auto measured = measure_tokens(*model_, *test_, *tokenizer_, [this] { return stop_requested_(); });
     if (!measured.ok() && stop_requested_()) {
       return Measurement{.stopped =
                              fmt::format("stopped while measuring; the model is in {}; to measure it: {}",

@@ -48,7 +48,7 @@ TEST(LmTraining, EndToEnd) {
   EXPECT_EQ(metrics["tokens"],
             17);  // 17 bytes and an end of text, of which the first one has nothing before it
   EXPECT_DOUBLE_EQ(metrics["perplexity"], std::exp(metrics["loss"].get<double>()));
-  EXPECT_DOUBLE_EQ(metrics["bits_per_byte"], metrics["loss"].get<double>() * 17 / 17 / std::log(2.0));
+  EXPECT_DOUBLE_EQ(metrics["bits_per_byte"], metrics["loss"].get<double>() * 17 / 16 / std::log(2.0));
   EXPECT_THAT(done->figures, HasSubstr("bits per byte"));
   for (const char* name : {"run.toml", "metrics.jsonl", "events.jsonl", "curve.svg", "checkpoints", "model",
                            "data/train.tokens", "data/test.tokens", "data.sum"}) {

@@ -3,7 +3,8 @@
 // A module in place of gossamer_sentencepiece.so, for tests: it knows a few pieces and takes the longest that
 // fits. model() of a word does what the word says: "good", "without-bytes", "adds-a-space" before each text,
 // "drops-spaces" at the end, "lies" about the letter x, "refuses" texts with an x. It opens no other model.
-// Training gives model("good") where the first line is "good", else fails; trained() is what it got.
+// Training gives the model of the first line, where that is "good" or "lies"; else it fails. trained() is
+// what it got.
 #pragma once
 
 #include <fmt/format.h>
@@ -53,9 +54,10 @@ inline std::string model(std::string_view word) {
 inline bool train(const SentencePieceTraining& training, void* to, TakeBytes model, TakeBytes failure) {
   std::vector<std::string> lines;
   for (ModuleBytes line{}; training.next(training.from, &line);) lines.emplace_back(line.data, line.size);
-  const bool good = !lines.empty() && lines.front() == "good";
+  const std::string word = lines.empty() ? std::string() : lines.front();
+  const bool good = word == "good" || word == "lies";
   trained() = {.vocabulary = training.vocabulary, .lines = std::move(lines)};
-  const std::string said = good ? test_pieces::model("good") : "too few characters";
+  const std::string said = good ? test_pieces::model(word) : "too few characters";
   (good ? model : failure)(to, {said.data(), said.size()});
   return good;
 }

@@ -14,13 +14,16 @@
 namespace gossamer::pipeline {
 
 double HeldOutLoss::perplexity() const { return std::exp(mean()); }
-double HeldOutLoss::bits_per_byte() const { return loss / std::numbers::ln2 / static_cast<double>(bytes); }
+double HeldOutLoss::bits_per_byte() const {
+  return loss / std::numbers::ln2 / static_cast<double>(bytes - given_bytes);
+}
 
 Result<HeldOutLoss> held_out_loss(StageBackend& model, const HeldOutText& text) {
   const tokens::EvalWindows& windows = text.windows;
   const std::uint32_t microbatch = text.microbatch;
   CHECK(microbatch >= 1 && model.cut().has_embedding() && model.cut().has_head());
-  HeldOutLoss all{.bytes = text.bytes};
+  CHECK(text.given_bytes <= text.bytes, text.given_bytes, text.bytes);
+  HeldOutLoss all{.bytes = text.bytes, .given_bytes = text.given_bytes};
   const std::size_t context = windows.context();
   std::vector<TokenNumber> inputs(microbatch * context);
   std::vector<TokenNumber> targets(microbatch * context);

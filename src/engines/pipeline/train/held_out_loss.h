@@ -16,16 +16,19 @@ namespace gossamer::pipeline {
 struct HeldOutLoss {
   double loss = 0;  // summed over all targets, nats
   std::uint64_t tokens = 0;
-  std::uint64_t bytes = 0;  // of the text
+  std::uint64_t bytes = 0;        // of the text
+  std::uint64_t given_bytes = 0;  // of its first token, which the model is given and does not tell
 
   [[nodiscard]] double mean() const { return loss / static_cast<double>(tokens); }
-  [[nodiscard]] double perplexity() const;     // exp(mean)
-  [[nodiscard]] double bits_per_byte() const;  // of the text, so tokenizers can be compared
+  [[nodiscard]] double perplexity() const;  // exp(mean)
+  // For the bytes that the model tells, so that tokenizers can be compared. Infinite where there is none.
+  [[nodiscard]] double bits_per_byte() const;
 };
 
 struct HeldOutText {
   const tokens::EvalWindows& windows;
   std::uint64_t bytes = 0;          // of the text
+  std::uint64_t given_bytes = 0;    // of its first token
   std::uint32_t microbatch = 1;     // windows that are computed together at most, at least 1
   std::function<bool()> stop = {};  // asked between microbatches; true ends it. May be empty
 };

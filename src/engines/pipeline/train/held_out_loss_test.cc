@@ -57,11 +57,14 @@ TEST(HeldOutLoss, StopsBetweenMicrobatches) {
   EXPECT_EQ(asked, 3);
 }
 
-// Claim: perplexity is that of the mean loss, and bits per byte count bytes of the text, not tokens.
+// Claim: perplexity is that of the mean loss. Bits per byte count bytes of the text, not tokens, and not the
+// bytes of the first token, which costs nothing.
 TEST(HeldOutLoss, InBitsAndPerplexity) {
   const HeldOutLoss all{.loss = 100 * std::log(2.0), .tokens = 50, .bytes = 200};
   EXPECT_DOUBLE_EQ(all.perplexity(), 4);
   EXPECT_DOUBLE_EQ(all.bits_per_byte(), 0.5);
+  const HeldOutLoss given{.loss = 100 * std::log(2.0), .tokens = 50, .bytes = 204, .given_bytes = 4};
+  EXPECT_DOUBLE_EQ(given.bits_per_byte(), 0.5);
 }
 
 }  // namespace
