@@ -90,9 +90,9 @@ TEST(Doctor, LooksAtPartsOfEngines) {
           .help = "",
           .keys = &check::check_keys(),
           .check = good,
-          .parts = [state = state](host::Disk&) {
+          .parts = [its = state](host::Disk&) {
             return std::vector<EnginePart>{
-                {.name = "library", .state = state, .found = "found", .advice = "advice"}};
+                {.name = "library", .state = its, .found = "found", .advice = "advice"}};
           }}});
     const std::vector<Finding> findings = examine_parts(disk, engines);
     ASSERT_EQ(findings.size(), 1U);

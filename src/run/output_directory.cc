@@ -50,19 +50,17 @@ Result<OutputDirectory> OutputDirectory::open(host::Disk& disk, const std::strin
   auto existed = disk.exists(path);
   if (!existed.ok()) return existed.error();
   // A directory of something else gets no lock.
-  bool locked = false;
   if (*existed) {
     const auto names = disk.list(path);
     if (!names.ok()) return names.error();
-    locked = has_lock(*names);
-    if (auto mine = leftovers(disk, path, locked); !mine.ok()) return mine.error();
+    if (auto mine = leftovers(disk, path, has_lock(*names)); !mine.ok()) return mine.error();
   }
   OutputDirectory out(disk, path, *existed);
   if (auto done = host::make_durable_directories(disk, path); !done.ok()) return done.error();
   auto lock = disk.lock(path);
   if (!lock.ok()) return lock.error();
-  // Another import may have ended since the first look.
-  auto names = leftovers(disk, path, locked);
+  // Since the first look another import may have ended, or have been killed behind its tokenizer.
+  auto names = leftovers(disk, path, true);
   if (!names.ok()) {
     static_cast<void>(disk.remove_all(path + "/.lock").ok());
     return names.error();

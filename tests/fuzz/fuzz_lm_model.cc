@@ -22,6 +22,7 @@
 #include "engines/pipeline/stage/toy_stage.h"
 #include "host/api/files.h"
 #include "host/sim/disk.h"
+#include "learn/tokens/byte_tokenizer.h"
 
 namespace {
 
@@ -59,6 +60,13 @@ std::unique_ptr<pipeline::StageBackend> loaded(host::Disk& disk, const pipeline:
   return nullptr;
 }
 
+// A library of pieces of words is not what is fuzzed here.
+Result<std::unique_ptr<tokens::Tokenizer>> make_tokenizer(const std::string& name, std::string,
+                                                          const std::string& where) {
+  if (name == "bytes") return std::unique_ptr<tokens::Tokenizer>(std::make_unique<tokens::ByteTokenizer>());
+  return Error{.kind = ErrorKind::kRefused, .where = where, .what = "no such tokenizer"};
+}
+
 bool same_weights(pipeline::StageBackend& one, pipeline::StageBackend& other) {
   return std::ranges::equal(one.tensors(), other.tensors(), [](const auto& a, const auto& b) {
     return std::ranges::equal(std::get<std::span<double>>(a.weights), std::get<std::span<double>>(b.weights));
@@ -81,7 +89,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     CHECK(!opened.error().where.empty() && !opened.error().what.empty(), opened.error().message());
     return 0;
   }
-  (void)pipeline::tokenizer_of(*opened).ok();
+  const auto tokenizer = pipeline::tokenizer_of(disk, *opened, make_tokenizer);
+  CHECK(tokenizer.ok() || (!tokenizer.error().where.empty() && !tokenizer.error().what.empty()));
   const auto model = loaded(disk, *opened);
   if (model == nullptr) return 0;
   CHECK(pipeline::save_lm_model(disk, "again", {.model = *model, .about = opened->header.about}).ok());

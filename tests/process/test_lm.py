@@ -177,6 +177,10 @@ class PiecesOfWords(Folder):
         refused(2, self.text, "--tokenizer", "sentencepiece", "--vocabulary", "270", parts=["--vocabulary", "at least"])
         refused(2, self.text, "--vocabulary", "400", parts=["--vocabulary", "leave --vocabulary out"])
         refused(2, "-", "--tokenizer", "sentencepiece", parts=["read only once"])
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        refused(2, pipe, "--tokenizer", "sentencepiece", parts=[str(pipe), "read only once"])
+        refused(2, self.text, "--tokenizer", self.folder, parts=["--tokenizer", "a folder without tokenizer.model"])
         self.text.write_bytes(b"\n\n")
         refused(4, self.text, "--tokenizer", "sentencepiece", parts=["no tokenizer can be trained", "give bytes as --tokenizer"])
 

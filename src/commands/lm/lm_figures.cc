@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdint>
 
 #include "learn/tokens/token_windows.h"
 #include "run/progress.h"
@@ -26,9 +28,11 @@ Result<pipeline::HeldOutLoss> measure_tokens(pipeline::StageBackend& model, cons
   if (!windows.ok()) return windows.error();
   std::array<tokens::TokenId, 1> first{};
   file.copy(0, first);
+  // The number of bytes stands in the file, and so it may be any.
+  const std::uint64_t given = std::min<std::uint64_t>(tokenizer.decode(first).size(), file.text_bytes());
   return pipeline::held_out_loss(model, {.windows = *windows,
                                          .bytes = file.text_bytes(),
-                                         .given_bytes = tokenizer.decode(first).size(),
+                                         .given_bytes = given,
                                          .microbatch = std::max(1U, kMeasuredTogether / model.context()),
                                          .stop = stop});
 }
@@ -42,8 +46,10 @@ std::string lm_metrics_json(const pipeline::HeldOutLoss& measured) {
 }
 
 std::string lm_metrics_text(const pipeline::HeldOutLoss& measured) {
-  return fmt::format("loss {:.4f} nats a token, perplexity {:.2f}, {:.4f} bits per byte, over {} ({} bytes)",
-                     measured.mean(), measured.perplexity(), measured.bits_per_byte(),
+  const double bits = measured.bits_per_byte();
+  return fmt::format("loss {:.4f} nats a token, perplexity {:.2f}{}, over {} ({} bytes)", measured.mean(),
+                     measured.perplexity(),
+                     std::isfinite(bits) ? fmt::format(", {:.4f} bits per byte", bits) : std::string(),
                      run::counted(measured.tokens, "token"), run::human_count(measured.bytes));
 }
 

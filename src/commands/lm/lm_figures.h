@@ -22,8 +22,8 @@ namespace gossamer::commands {
                                                            const tokens::Tokenizer& tokenizer,
                                                            const std::function<bool()>& stop);
 
-// {"loss":..,"perplexity":..,"bits_per_byte":..,"tokens":..}, unrounded; null for what is infinite. The loss
-// is the mean over tokens, in nats.
+// {"loss":..,"perplexity":..,"bits_per_byte":..,"tokens":..}, unrounded; null for what is not finite. The
+// loss is the mean over tokens, in nats.
 [[nodiscard]] std::string lm_metrics_json(const pipeline::HeldOutLoss& measured);
 // The same on one line.
 [[nodiscard]] std::string lm_metrics_text(const pipeline::HeldOutLoss& measured);

@@ -8,6 +8,8 @@
 #include "commands/lm/lm_figures.h"
 #include "commands/lm/lm_import.h"
 #include "commands/lm/test_toy_stages.h"
+#include "learn/tokens/byte_tokenizer.h"
+#include "learn/tokens/token_file_writer.h"
 
 namespace gossamer::commands {
 namespace {
@@ -16,6 +18,7 @@ using nlohmann::json;
 using run::testing::SimMachine;
 using run::testing::write;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A machine with a trained and measured model in /run.
 class LmMeasuringTest : public ::testing::Test {
@@ -68,6 +71,25 @@ TEST_F(LmMeasuringTest, SkipsBadLinesAsItIsTold) {
   ASSERT_TRUE(skipped.ok()) << skipped.error().message();
   EXPECT_EQ(json::parse(skipped->json)["skipped"], 1);
   EXPECT_EQ(json::parse(skipped->json)["metrics"]["tokens"], 6);
+}
+
+// Claim: a token file that tells of less text than its first token stands for has a loss, and no bits per
+// byte.
+TEST_F(LmMeasuringTest, ATextOfNoBytesHasNoBitsPerByte) {
+  for (const std::uint64_t bytes : {0, 1}) {
+    auto writer = tokens::TokenFileWriter::create(machine_.disk, "/data/odd.tokens",
+                                                  {.vocabulary = tokens::ByteTokenizer::kVocabulary,
+                                                   .tokenizer_digest = tokens::ByteTokenizer().digest()});
+    ASSERT_TRUE(writer.ok());
+    ASSERT_TRUE((*writer)->add(std::vector<tokens::TokenId>(20, 'a'), bytes).ok());
+    ASSERT_TRUE((*writer)->finish().ok());
+    const auto measured = measure("/data/odd.tokens");
+    ASSERT_TRUE(measured.ok()) << measured.error().message();
+    const json metrics = json::parse(measured->json)["metrics"];
+    EXPECT_GT(metrics["loss"], 0);
+    EXPECT_TRUE(metrics["bits_per_byte"].is_null()) << metrics;
+    EXPECT_THAT(measured->text, Not(HasSubstr("bits per byte")));
+  }
 }
 
 // Claim: an empty text, a missing one and a machine without a place for tokens are errors.

@@ -184,8 +184,8 @@ class LmTraining final : public Training {
                                    .stop = [this] { return stop_requested_(); }});
     if (!made.ok()) return made.error();
     tokenizer_ = *std::move(made);
-    // One that nothing vouches for is kept when its tokens are those of the run.
-    if (*begun && !*digest) return {};
+    // That of a begun run is kept when its tokens are those of the run: a user's tokens may be others now.
+    if (*begun) return {};
     return keep_tokenizer(host_.disk, kept_tokenizer(), *tokenizer_);
   }
 
@@ -193,7 +193,8 @@ class LmTraining final : public Training {
     return fmt::format("{}/{}", paths_.data(), tokens::kTokenizerFile);
   }
 
-  // Mistakes in the test text are told before the training, not after it.
+  // Mistakes in the test text are told first. A begun run has none, but it may have another training text:
+  // then nothing of the run is made of it.
   Result<void> read_texts() {
     const RunTexts texts{.host = host_,
                          .paths = paths_,
@@ -201,12 +202,13 @@ class LmTraining final : public Training {
                          .skip_bad = config_.data.skip_bad,
                          .resume_command = resume_command_,
                          .stop = [this] { return stop_requested_(); }};
-    auto test = test_text(texts, config_.data.test);
-    if (!test.ok()) return test.error();
-    test_ = *std::move(test);
-    auto train = training_text(texts, config_.data.train);
-    if (!train.ok()) return train.error();
-    train_ = *std::move(train);
+    const auto begun = has_data_sum(host_.disk, paths_);
+    if (!begun.ok()) return begun.error();
+    for (const bool now : {*begun, !*begun}) {
+      auto file = now ? training_text(texts, config_.data.train) : test_text(texts, config_.data.test);
+      if (!file.ok()) return file.error();
+      (now ? train_ : test_) = *std::move(file);
+    }
     return keep_tokenizer(host_.disk, kept_tokenizer(), *tokenizer_);
   }
 

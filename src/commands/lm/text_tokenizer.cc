@@ -16,6 +16,7 @@
 #include "learn/tokens/line_sample.h"
 #include "learn/tokens/sentencepiece_tokenizer.h"
 #include "learn/tokens/text_documents.h"
+#include "learn/tokens/token_file.h"
 #include "run/progress.h"
 
 namespace gossamer::commands {
@@ -69,11 +70,11 @@ Error vocabulary_for_nothing(const TokenizerWanted& wanted, const std::string& t
       .fix = fmt::format("leave {} out, or give {} as {}", wanted.vocabulary_key, kPieces, wanted.word_key)};
 }
 
-Error no_tokenizer(const TokenizerWanted& wanted) {
+Error no_tokenizer(const TokenizerWanted& wanted, std::string_view instead) {
   return {.kind = ErrorKind::kUsage,
           .where = wanted.word_key,
           .what = "there is no such tokenizer",
-          .got = fmt::format("{}, which is no file, either", quote(wanted.word)),
+          .got = fmt::format("{}, which is {}", quote(wanted.word), instead),
           .expected = fmt::format("'{}', '{}', or a file with a model of SentencePiece", kBytes, kPieces)};
 }
 
@@ -119,10 +120,15 @@ Result<std::vector<std::string>> sample_of(const run::NodeHost& host, const Toke
   return sink.take();
 }
 
-// A pipe has neither a size nor a listing. What is not there is told by the reader.
+// With a slash behind it a path leads to a folder alone.
+Result<bool> is_folder(host::Disk& disk, const std::string& path) { return disk.exists(path + "/"); }
+
+// A pipe has no size, and is no folder. What is not there is told by the reader.
 Result<bool> can_be_read_twice(host::Disk& disk, const std::string& source) {
   if (source == "-" || source == "/dev/stdin") return false;
-  if (disk.file_size(source).ok() || disk.list(source).ok()) return true;
+  if (disk.file_size(source).ok()) return true;
+  const auto folder = is_folder(disk, source);
+  if (!folder.ok() || *folder) return folder;
   const auto there = disk.exists(source);
   return there.ok() ? Result<bool>(!*there) : there.error();
 }
@@ -155,29 +161,51 @@ Made train(const run::NodeHost& host, const OpenPieces& open_pieces, const Token
   return made;
 }
 
+// The model in a file, or in the folder of imported tokens or of a model.
+Made take_trained(const run::NodeHost& host, const OpenPieces& open_pieces, const TokenizerWanted& wanted) {
+  const bool surplus = wanted.first && wanted.vocabulary.has_value();
+  const std::string inside = fmt::format("{}/{}", wanted.word, tokens::kTokenizerFile);
+  for (const std::string& path : {inside, wanted.word}) {
+    const auto there = host.disk.exists(path);
+    if (!there.ok()) return there.error();
+    if (!*there) continue;
+    if (surplus) return vocabulary_for_nothing(wanted, "a tokenizer that is trained already");
+    const auto folder = is_folder(host.disk, path);
+    if (!folder.ok()) return folder.error();
+    if (*folder && path == wanted.word)
+      return no_tokenizer(wanted, fmt::format("a folder without {}", tokens::kTokenizerFile));
+    return load_file(host, open_pieces, path);
+  }
+  return no_tokenizer(wanted, "no file, either");
+}
+
+// The tokenizer of tokens that are imported already.
+Made take_theirs(const run::NodeHost& host, const OpenPieces& open_pieces, const TokenizerWanted& wanted,
+                 const std::string& token_file) {
+  const bool pieces = wanted.word == kPieces;
+  if (wanted.first && wanted.vocabulary && !pieces)
+    return vocabulary_for_nothing(wanted, fmt::format("tokens in {}", token_file));
+  auto theirs = tokenizer_beside(host, open_pieces, token_file);
+  if (!theirs.ok() || !pieces) return theirs;
+  const bool other = (*theirs)->name() != kPieces;
+  if (other || (wanted.vocabulary && (*theirs)->vocabulary() > *wanted.vocabulary)) {
+    host.warn(fmt::format("{} has tokens already, of {}{}: {} counts for texts alone", token_file,
+                          (*theirs)->name(),
+                          other ? std::string() : fmt::format(", {} of them", (*theirs)->vocabulary()),
+                          other ? wanted.word_key : wanted.vocabulary_key));
+  }
+  return theirs;
+}
+
 // What is to be made where nothing is kept.
 Made make_new(const run::NodeHost& host, const OpenPieces& open_pieces, const TokenizerWanted& wanted) {
   const bool surplus = wanted.first && wanted.vocabulary.has_value();
-  if (wanted.word != kBytes && wanted.word != kPieces) {
-    const auto there = host.disk.exists(wanted.word);
-    if (!there.ok()) return there.error();
-    if (!*there) return no_tokenizer(wanted);
-    if (surplus) return vocabulary_for_nothing(wanted, "a tokenizer that is trained already");
-    return load_file(host, open_pieces, wanted.word);
-  }
+  if (wanted.word != kBytes && wanted.word != kPieces) return take_trained(host, open_pieces, wanted);
   const bool one = wanted.sources.size() == 1 && !wanted.sources.front().empty() && !wanted.texts_alone;
   const auto named = one ? named_token_file(host.disk, wanted.sources.front())
                          : Result<std::optional<std::string>>(std::nullopt);
   if (!named.ok()) return named.error();
-  if (*named) {
-    if (surplus) return vocabulary_for_nothing(wanted, fmt::format("tokens in {}", **named));
-    auto theirs = tokenizer_beside(host, open_pieces, **named);
-    if (theirs.ok() && wanted.word == kPieces && (*theirs)->name() != kPieces) {
-      host.warn(fmt::format("{} has tokens already, of {}: {} counts for texts alone", **named,
-                            (*theirs)->name(), wanted.word_key));
-    }
-    return theirs;
-  }
+  if (*named) return take_theirs(host, open_pieces, wanted, **named);
   if (wanted.word == kBytes && surplus) return vocabulary_for_nothing(wanted, "tokens of bytes");
   if (wanted.word == kBytes)
     return std::unique_ptr<tokens::Tokenizer>(std::make_unique<tokens::ByteTokenizer>());
@@ -188,20 +216,22 @@ Made make_new(const run::NodeHost& host, const OpenPieces& open_pieces, const To
 Error lost_tokenizer(host::Disk& disk, const TokenizerWanted& wanted, std::string why) {
   const std::string model =
       fmt::format("{}/model/{}", host::parent(host::parent(wanted.kept)), tokens::kTokenizerFile);
-  const auto copy = disk.exists(model);
+  const auto copy = host::read_text(disk, model, tokens::kMostTokenizerBytes);
+  const bool whole = copy.ok() && tokens::sentencepiece_digest(*copy) == *wanted.digest;
   return {.kind = ErrorKind::kBadData,
           .where = wanted.kept,
           .what = "the tokenizer of the run is gone or damaged, and is not made again",
           .got = std::move(why),
           .expected = fmt::format("the one that made the run's tokens, XXH3-64 {:016x}", *wanted.digest),
-          .fix = copy.ok() && *copy ? fmt::format("put back what is in {}, and resume", model)
-                                    : "put the file back, or the text of the run's beginning, and resume"};
+          .fix = whole ? fmt::format("put back what is in {}, and resume", model)
+                       : "put the file back, or the text of the run's beginning, and resume"};
 }
 
 // The tokenizer of tokens that are there: what is kept, or the same once more.
 Made as_before(const run::NodeHost& host, const OpenPieces& open_pieces, const TokenizerWanted& wanted,
                bool kept) {
-  if (kept) {
+  const bool of_bytes = *wanted.digest == tokens::ByteTokenizer().digest();
+  if (kept && !of_bytes) {
     auto loaded = load_file(host, open_pieces, wanted.kept);
     if (loaded.ok() ? (*loaded)->digest() == *wanted.digest : loaded.error().kind != ErrorKind::kBadData)
       return loaded;
@@ -210,7 +240,9 @@ Made as_before(const run::NodeHost& host, const OpenPieces& open_pieces, const T
   if (made.ok() && (*made)->digest() == *wanted.digest) return made;
   if (wanted.stop && wanted.stop()) return stopped(wanted);
   // A module that is missing says nothing about the file.
-  if (const auto module = open_pieces(host); !module.ok()) return module.error();
+  if (!of_bytes) {
+    if (const auto module = open_pieces(host); !module.ok()) return module.error();
+  }
   return lost_tokenizer(
       host.disk, wanted,
       made.ok() ? fmt::format("another one, XXH3-64 {:016x}", (*made)->digest()) : made.error().message());
@@ -236,11 +268,16 @@ Made load_tokenizer(const run::NodeHost& host, const OpenPieces& open_pieces, co
 
 Made tokenizer_beside(const run::NodeHost& host, const OpenPieces& open_pieces,
                       const std::string& token_file) {
+  // A folder of a user's may have a tokenizer of something else, too. What is wrong with the file is told by
+  // its reader.
+  const auto digest = tokens::TokenFile::read_tokenizer_digest(host.disk, token_file);
+  auto bytes = std::make_unique<tokens::ByteTokenizer>();
+  if (digest.ok() && *digest == bytes->digest()) return std::unique_ptr<tokens::Tokenizer>(std::move(bytes));
   const std::string path = fmt::format("{}/{}", host::parent(token_file), tokens::kTokenizerFile);
   const auto there = host.disk.exists(path);
   if (!there.ok()) return there.error();
   if (*there) return load_file(host, open_pieces, path);
-  return std::unique_ptr<tokens::Tokenizer>(std::make_unique<tokens::ByteTokenizer>());
+  return std::unique_ptr<tokens::Tokenizer>(std::move(bytes));
 }
 
 Made tokenizer_of_text(const run::NodeHost& host, const OpenPieces& open_pieces,
@@ -248,7 +285,12 @@ Made tokenizer_of_text(const run::NodeHost& host, const OpenPieces& open_pieces,
   const auto kept = host.disk.exists(wanted.kept);
   if (!kept.ok()) return kept.error();
   if (wanted.digest) return as_before(host, open_pieces, wanted, *kept);
-  return *kept ? load_file(host, open_pieces, wanted.kept) : make_new(host, open_pieces, wanted);
+  if (*kept) {
+    auto loaded = load_file(host, open_pieces, wanted.kept);
+    if (loaded.ok() || loaded.error().kind != ErrorKind::kBadData) return loaded;
+    host.warn(fmt::format("the tokenizer is made again: {}", loaded.error().message()));
+  }
+  return make_new(host, open_pieces, wanted);
 }
 
 Result<void> keep_tokenizer(host::Disk& disk, const std::string& path, const tokens::Tokenizer& tokenizer) {

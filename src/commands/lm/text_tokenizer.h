@@ -28,13 +28,15 @@ namespace gossamer::commands {
                                                                         std::string model,
                                                                         const std::string& where);
 
-// The tokenizer of a token file: that of the file tokenizer.model beside it, or bytes.
+// The tokenizer of a token file: bytes where its digest says so, else that of tokenizer.model beside it, else
+// bytes.
 [[nodiscard]] Result<std::unique_ptr<tokens::Tokenizer>> tokenizer_beside(const run::NodeHost& host,
                                                                           const OpenPieces& open_pieces,
                                                                           const std::string& token_file);
 
 struct TokenizerWanted {
-  std::string word;  // "bytes", "sentencepiece", or a file with a model of SentencePiece
+  // "bytes", "sentencepiece", a file with a model of SentencePiece, or a folder with tokenizer.model
+  std::string word;
   std::optional<std::uint32_t> vocabulary = {};  // of one that is trained, most tokens
   std::vector<std::string> sources;              // texts, as read_documents() takes them, or one token file
   bool texts_alone = false;                      // a source is a text, whatever its name is
@@ -49,9 +51,10 @@ struct TokenizerWanted {
   std::string vocabulary_key = "data.vocabulary";
 };
 // The first of
-// 1. what is kept: a run goes on with its tokenizer;
-// 2. for tokens that are imported: theirs, unless `word` is a file. Where `word` says otherwise, people are
-//    told;
+// 1. what is kept: a run goes on with its tokenizer. Where it is damaged, people are told, and it is 2 or 3;
+// 2. for tokens that are imported: theirs, unless `word` is a file. Where "sentencepiece" or `vocabulary`
+// says
+//    otherwise, people are told;
 // 3. what `word` says. "sentencepiece" is trained on a sample of the text, with progress for people.
 // With a `digest`, no other tokenizer is given: kBadData names what is kept, which is gone or damaged, where
 // the text does not make the same one again. Nothing is written. Errors: those above, of read_documents() and

@@ -16,7 +16,10 @@
 #include "commands/lm/lm_text.h"
 #include "commands/lm/test_toy_stages.h"
 #include "host/api/files.h"
+#include "learn/tokens/byte_tokenizer.h"
 #include "learn/tokens/sentencepiece_tokenizer.h"
+#include "run/engine_key.h"
+#include "settings/toml.h"
 
 namespace gossamer::commands {
 namespace {
@@ -89,6 +92,24 @@ TEST(TextTokenizer, IsTakenFromAFile) {
   const auto made = make_and_keep(machine, own);
   ASSERT_TRUE(made.ok()) << made.error().message();
   EXPECT_EQ(*host::read_text(machine.disk, "/run/data/tokenizer.model"), pieces::model("good"));
+}
+
+// Claim: the folder of imported tokens or of a model stands for the tokenizer in it. Another folder is
+// refused.
+TEST(TextTokenizer, IsTakenFromAFolder) {
+  SimMachine machine;
+  put_texts(machine);
+  ASSERT_TRUE(machine.disk.make_directories("/theirs").ok());
+  TokenizerWanted own = wanted("/theirs");
+  own.vocabulary.reset();
+  const auto refused = tokenizer_of_text(machine.host(), open_toy_pieces, own);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, ErrorKind::kUsage);
+  EXPECT_THAT(refused.error().got, HasSubstr("a folder without tokenizer.model"));
+  write(machine.disk, "/theirs/tokenizer.model", pieces::model("good"));
+  const auto made = tokenizer_of_text(machine.host(), open_toy_pieces, own);
+  ASSERT_TRUE(made.ok()) << made.error().message();
+  EXPECT_EQ((*made)->model(), pieces::model("good"));
 }
 
 // Claim: what cannot be is refused with what to do, and keeps no file: a word that is none, a file that is no
@@ -170,6 +191,89 @@ TEST(TextTokenizer, ImportedTokensStayBytes) {
   EXPECT_TRUE(machine.said("/tokens/train.tokens has tokens already, of bytes"));
 }
 
+// Claim: tokens of bytes are known by their file, whatever lies beside it. They need no module.
+TEST(TextTokenizer, BytesBesideAnotherTokenizer) {
+  SimMachine machine;
+  put_texts(machine);
+  ASSERT_TRUE(
+      import_lm(machine.host(), {}, {.kind = "lm", .sources = {"/data/train.txt"}, .directory = "/tokens"})
+          .ok());
+  for (const std::string& beside : {pieces::model("good"), std::string("no model")}) {
+    write(machine.disk, "/tokens/tokenizer.model", beside);
+    const auto made = tokenizer_beside(machine.host(), {}, "/tokens/train.tokens");
+    ASSERT_TRUE(made.ok()) << made.error().message();
+    EXPECT_EQ((*made)->name(), "bytes");
+  }
+  // A run of bytes goes on where its own folder has one.
+  ASSERT_TRUE(machine.disk.make_directories("/run/data").ok());
+  write(machine.disk, "/run/data/tokenizer.model", "no model");
+  const tokens::ByteTokenizer bytes;
+  TokenizerWanted more = wanted("bytes", "/tokens");
+  more.digest = bytes.digest();
+  more.first = false;
+  const auto again = tokenizer_of_text(machine.host(), {}, more);
+  ASSERT_TRUE(again.ok()) << again.error().message();
+  EXPECT_EQ((*again)->name(), "bytes");
+}
+
+// Claim: a number of tokens beside tokens that are imported says something of texts alone, and people are
+// told where the tokens are of more.
+TEST(TextTokenizer, ANumberOfTokensIsForTexts) {
+  SimMachine machine;
+  put_texts(machine);
+  ASSERT_TRUE(import_lm(machine.host(), open_toy_pieces,
+                        {.kind = "lm",
+                         .sources = {"/data/train.txt"},
+                         .directory = "/tokens",
+                         .tokenizer = "sentencepiece"})
+                  .ok());
+  TokenizerWanted theirs = wanted("sentencepiece", "/tokens");
+  for (const std::uint32_t vocabulary : {8192U, 262U}) {
+    theirs.vocabulary = vocabulary;
+    ASSERT_TRUE(tokenizer_of_text(machine.host(), open_toy_pieces, theirs).ok());
+    EXPECT_EQ(machine.said("data.vocabulary counts for texts alone"), vocabulary == 262) << vocabulary;
+  }
+}
+
+// The keys of a run as words of a command line.
+std::vector<std::string> words_of_run(SimMachine& machine) {
+  auto table = settings::parse_toml(*host::read_text(machine.disk, "/run/run.toml"), "run.toml");
+  EXPECT_TRUE(table.ok());
+  EXPECT_EQ(run::take_engine(*table)->name, "lm");
+  const auto read = settings::read_settings(pipeline::lm_keys().defaults().keys(), *table);
+  EXPECT_TRUE(read.ok()) << read.error().message();
+  std::vector<std::string> words;
+  for (const settings::KeySetting& setting : *read)
+    words.push_back(fmt::format("{}={}", setting.name, setting.text));
+  return words;
+}
+
+// Claim: run.toml of a finished run trains once more in another folder, whatever its tokenizer is.
+TEST(TextTokenizer, TheConfigOfARunIsARun) {
+  for (const char* tokenizer : {"bytes", "sentencepiece", "/data/own.model"}) {
+    for (const char* train : {"/data/train.txt", "/tokens"}) {
+      SimMachine machine;
+      put_texts(machine);
+      testing::put_text(machine.disk, "good\n" + testing::repeating_text(60));
+      ASSERT_TRUE(
+          import_lm(
+              machine.host(), open_toy_pieces,
+              {.kind = "lm", .sources = {"/data/train.txt"}, .directory = "/tokens", .tokenizer = tokenizer})
+              .ok());
+      const std::vector<std::string> words = {fmt::format("data.tokenizer={}", tokenizer),
+                                              fmt::format("data.train={}", train)};
+      const auto first = testing::train_lm_run(machine.host(), {.words = words});
+      ASSERT_TRUE(first.ok()) << first.error().message();
+      const auto model = testing::files_of(machine.disk, "/run/model");
+      const std::vector<std::string> run = words_of_run(machine);
+      ASSERT_TRUE(machine.disk.remove_all("/run").ok());
+      const auto second = testing::train_lm_run(machine.host(), {.words = run});
+      ASSERT_TRUE(second.ok()) << second.error().message();
+      EXPECT_EQ(testing::files_of(machine.disk, "/run/model"), model);
+    }
+  }
+}
+
 // Claim: a text is imported as one whatever its name is, also as FILE.tokens, and has its tokenizer trained.
 TEST(TextTokenizer, ATextMayHaveTheNameOfTokens) {
   SimMachine machine;
@@ -183,21 +287,6 @@ TEST(TextTokenizer, ATextMayHaveTheNameOfTokens) {
                                    .vocabulary = 300});
   ASSERT_TRUE(imported.ok()) << imported.error().message();
   EXPECT_TRUE(*machine.disk.exists("/tokens/tokenizer.model"));
-}
-
-// Claim: a pipe, which has no size and no listing, is not read twice.
-TEST(TextTokenizer, RefusesAPipe) {
-  int pipes = 0;
-  for (std::uint64_t operation = 0; operation < 12; ++operation) {
-    SimMachine machine;
-    put_texts(machine);
-    machine.disk.restart_count({.fail_at_operation = operation});
-    const auto made = tokenizer_of_text(machine.host(), open_toy_pieces, wanted("sentencepiece"));
-    if (made.ok() || made.error().kind != ErrorKind::kUsage) continue;
-    EXPECT_THAT(made.error().got, HasSubstr("read only once"));
-    ++pipes;
-  }
-  EXPECT_EQ(pipes, 1);
 }
 
 // Claim: a killed import with a tokenizer is begun again in the same directory. A user's tokenizer alone in a
@@ -222,16 +311,18 @@ TEST(TextTokenizer, AKilledImportIsBegunAgain) {
   }
 }
 
-// A run with pieces of words that is stopped behind a few steps.
-void stop_with_pieces(SimMachine& machine) {
-  testing::put_text(machine.disk, "good\n" + testing::repeating_text(60));
+// A run that is stopped behind a few steps.
+void stop_run(SimMachine& machine, const std::vector<std::string>& words) {
   // A run that is asked to stop before its first step leaves nothing.
   for (std::uint64_t asked = 0; !*machine.disk.exists("/run/data.sum"); ++asked) {
-    const auto done = testing::train_lm_run(machine.host(),
-                                            {.words = {"data.tokenizer=sentencepiece"}, .stop_after = asked});
+    const auto done = testing::train_lm_run(machine.host(), {.words = words, .stop_after = asked});
     ASSERT_TRUE(done.ok()) << done.error().message();
     ASSERT_TRUE(done->stopped);
   }
+}
+void stop_with_pieces(SimMachine& machine) {
+  testing::put_text(machine.disk, "good\n" + testing::repeating_text(60));
+  stop_run(machine, {"data.tokenizer=sentencepiece"});
 }
 
 // Claim: where the tokenizer of a stopped run is gone, damaged, or another one that opens, the same one is
@@ -264,6 +355,46 @@ TEST(TextTokenizer, AStoppedRunGoesOnWithItsOwnAlone) {
       EXPECT_EQ(testing::files_of(machine.disk, "/run/data"), before);
     }
   }
+}
+
+// Claim: a stopped run on imported tokens whose folder has others by now keeps its own tokenizer, and the
+// tokens of its test text. The error names the tokens.
+TEST(TextTokenizer, OtherImportedTokensChangeNothing) {
+  SimMachine machine;
+  const auto import = [&](const std::string& first) {
+    ASSERT_TRUE(machine.disk.remove_all("/tokens").ok());
+    testing::put_text(machine.disk, first + "\n" + testing::repeating_text(60));
+    const auto imported = import_lm(
+        machine.host(), open_toy_pieces,
+        {.kind = "lm", .sources = {"/data/train.txt"}, .directory = "/tokens", .tokenizer = "sentencepiece"});
+    ASSERT_TRUE(imported.ok()) << imported.error().message();
+  };
+  import("good");
+  stop_run(machine, {"data.train=/tokens", "data.test=/data/test.txt"});
+  const auto before = testing::files_of(machine.disk, "/run/data");
+  ASSERT_TRUE(before.contains("tokenizer.model") && before.contains("test.tokens"));
+  import("lies");
+  const auto other = testing::train_lm_run(machine.host(), {.resume = run::Continue::kResume});
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.error().where, "/tokens/train.tokens");
+  EXPECT_EQ(testing::files_of(machine.disk, "/run/data"), before);
+  import("good");
+  const auto done = testing::train_lm_run(machine.host(), {.resume = run::Continue::kResume});
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  EXPECT_EQ(testing::files_of(machine.disk, "/run/data"), before);
+}
+
+// Claim: a damaged tokenizer is made again where the run's tokens are gone as well, and people are told.
+TEST(TextTokenizer, ADamagedOneIsMadeAgain) {
+  SimMachine machine;
+  stop_with_pieces(machine);
+  const auto before = testing::files_of(machine.disk, "/run/data");
+  ASSERT_TRUE(machine.disk.remove_all("/run/data/train.tokens").ok());
+  write(machine.disk, "/run/data/tokenizer.model", "damaged");
+  const auto done = testing::train_lm_run(machine.host(), {.resume = run::Continue::kResume});
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  EXPECT_TRUE(machine.said("the tokenizer is made again: /run/data/tokenizer.model"));
+  EXPECT_EQ(testing::files_of(machine.disk, "/run/data"), before);
 }
 
 // Claim: a text that has changed is named where the run's tokens are gone as well, and a tokenizer of that

@@ -305,6 +305,18 @@ TEST(PosixDisk, PlantedAllTheTime) {
   EXPECT_TRUE(disk.remove_all(directory).ok());
 }
 
+// With a slash behind it a path leads to a folder alone.
+TEST(PosixDisk, AFileIsNoFolder) {
+  PosixDisk disk;
+  const std::string directory = ::testing::TempDir() + "gossamer_posix_slash_test";
+  ASSERT_TRUE(disk.make_directories(directory).ok());
+  ASSERT_TRUE(replace_file(disk, directory + "/file", "x").ok());
+  EXPECT_TRUE(*disk.exists(directory + "/"));
+  EXPECT_TRUE(*disk.exists(directory + "/file"));
+  EXPECT_FALSE(*disk.exists(directory + "/file/"));
+  EXPECT_TRUE(disk.remove_all(directory).ok());
+}
+
 // remove_all() removes a symbolic link and leaves what it leads to.
 TEST(PosixDisk, RemoveAllDoesNotFollowLinks) {
   PosixDisk disk;

@@ -221,7 +221,8 @@ Result<std::unique_ptr<MappedFile>> SimDisk::map(const std::string& path) {
 Result<bool> SimDisk::exists(const std::string& path) {
   const std::scoped_lock hold(mutex_);
   if (const char* fault = begin()) return failed(path, "cannot look up", fault);
-  return tree_.resolve(path).node != kNone;
+  const Node node = tree_.resolve(path).node;
+  return node != kNone && (!path.ends_with('/') || tree_.is_directory(node));
 }
 
 Result<std::uint64_t> SimDisk::file_size(const std::string& path) {

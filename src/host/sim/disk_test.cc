@@ -98,6 +98,16 @@ TEST(SimDisk, CrashLosesUnsyncedNames) {
   EXPECT_THAT(seen, ElementsAre("-", "abc"));
 }
 
+// With a slash behind it a path leads to a folder alone, as on a real disk.
+TEST(SimDisk, AFileIsNoFolder) {
+  SimDisk disk;
+  CHECK(disk.make_directories("d").ok());
+  CHECK(replace_file(disk, "d/file", "x").ok());
+  EXPECT_TRUE(*disk.exists("d/"));
+  EXPECT_TRUE(*disk.exists("d/file"));
+  EXPECT_FALSE(*disk.exists("d/file/"));
+}
+
 // Two unsynced names come back independently of each other: all four outcomes are met; the same for a
 // removal.
 TEST(SimDisk, NamesAreIndependent) {

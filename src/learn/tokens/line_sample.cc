@@ -12,14 +12,16 @@ namespace gossamer::tokens {
 
 namespace {
 
-// Counts characters of words that it has not met yet.
+// Counts characters of words that it has not met yet. A word begins with the spaces before it, because
+// SentencePiece cuts lines so where pieces may be spaces alone.
 class NewWords {
  public:
   std::size_t characters(std::string_view line) {
     std::size_t sum = 0;
     while (!line.empty()) {
-      const std::string_view word = line.substr(0, line.find(' '));
-      line.remove_prefix(std::min(word.size() + 1, line.size()));
+      const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
+      const std::string_view word = line.substr(0, line.find(' ', begin));
+      line.remove_prefix(word.size());
       if (!met_.insert(word).second) continue;
       // What is no first byte of a character is a part of one.
       sum += static_cast<std::size_t>(std::ranges::count_if(

@@ -31,8 +31,9 @@ class LineSample {
   // What a line takes beside its bytes.
   static constexpr std::size_t kBeside = 128;
 
-  // The most characters in words that differ, between spaces. SentencePiece takes up to 300 bytes of memory
-  // for each of them, and none for a word that it has seen. A text without spaces has no word twice.
+  // The most characters in words that differ. A word begins with the spaces before it. SentencePiece takes up
+  // to 300 bytes of memory for each of them, and none for a word that it has seen. A text without spaces has
+  // no word twice.
   static constexpr std::size_t kMostCharacters = std::size_t{2} << 20;
 
   // Keeps at most `bytes` bytes, at least kLongest + kBeside, and gives at most so many characters.

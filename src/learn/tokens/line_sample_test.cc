@@ -62,11 +62,21 @@ TEST(LineSample, IsDrawnFromAll) {
 }
 
 // Claim: characters of words that differ are bounded, and those of a word that comes again count once. So a
-// text of words is kept whole, and of one without spaces there are as many characters as are allowed.
+// text of words is kept whole, and of one without spaces there are as many characters as are allowed. The
+// spaces before a word are a part of it, so a table that is filled up by spaces is no text of few words.
 TEST(LineSample, BoundsNewWords) {
-  LineSample words(1 << 20, 20);
+  LineSample words(1 << 20, 18);  // "café", " au", " lait,", " café"
   for (int i = 0; i < 1000; ++i) words.add("caf\xC3\xA9 au lait, caf\xC3\xA9\n");
   EXPECT_EQ(words.take().size(), 1000U);
+  LineSample one_less(1 << 20, 17);
+  one_less.add("caf\xC3\xA9 au lait, caf\xC3\xA9\n");
+  EXPECT_TRUE(one_less.take().empty());
+  LineSample table(1 << 20, 210);  // "1 " .. with 1 to 19 spaces before the 1: the sum of 2 to 20, and one
+  for (std::size_t spaces = 1; spaces < 20; ++spaces) table.add("1" + std::string(spaces, ' ') + "1\n");
+  EXPECT_EQ(table.take().size(), 19U);
+  LineSample half(1 << 20, 105);
+  for (std::size_t spaces = 1; spaces < 20; ++spaces) half.add("1" + std::string(spaces, ' ') + "1\n");
+  EXPECT_LT(half.take().size(), 19U);
   const auto draw = [] {
     LineSample letters(1 << 20, 5000);
     for (int i = 0; i < 2000; ++i) letters.add(fmt::format("{:07}\xC3\xA9\n", i));

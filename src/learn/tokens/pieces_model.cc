@@ -2,6 +2,7 @@
 #include "learn/tokens/pieces_model.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/io/coded_stream.h>
 #include <gossamer/pieces.pb.h>
 
 #include <algorithm>
@@ -156,12 +157,6 @@ std::optional<ModelFault> check_settings(const PiecesModel& model) {
 }
 
 std::optional<ModelFault> check_model(const PiecesModel& model) {
-  constexpr int kMostPieces = static_cast<int>(kMostVocabulary - kTokensBesidePieces);
-  if (model.pieces_size() > kMostPieces) {
-    return ModelFault{.what = "this model of SentencePiece has too many pieces",
-                      .got = fmt::format("{}", model.pieces_size()),
-                      .expected = fmt::format("at most {}", kMostPieces)};
-  }
   if (model.pieces().empty()) {
     return ModelFault{.what = "this is no model of SentencePiece",
                       .got = "no pieces",
@@ -176,6 +171,34 @@ std::optional<ModelFault> check_model(const PiecesModel& model) {
   return checker.finish();
 }
 
+// Leaves out a field of a message behind its tag. False: the bytes are no field, or a group, which no model
+// has.
+bool skip_field(google::protobuf::io::CodedInputStream& in, std::uint32_t tag) {
+  std::uint64_t number = 0;
+  switch (tag & 7U) {
+    case 0: return in.ReadVarint64(&number);
+    case 1: return in.Skip(8);
+    case 2:
+      return in.ReadVarint64(&number) && number <= kMostTokenizerBytes && in.Skip(static_cast<int>(number));
+    case 5: return in.Skip(4);
+    default: return false;
+  }
+}
+
+// How many pieces a model has; nothing where the bytes are none. A piece takes memory when it is parsed, and
+// 64 MiB have room for 32 million that are empty.
+std::optional<int> count_pieces(std::string_view model) {
+  if (model.size() > kMostTokenizerBytes) return std::nullopt;
+  google::protobuf::io::CodedInputStream in(reinterpret_cast<const std::uint8_t*>(model.data()),
+                                            static_cast<int>(model.size()));
+  int pieces = 0;
+  while (const std::uint32_t tag = in.ReadTag()) {
+    if (!skip_field(in, tag)) return std::nullopt;
+    if (tag >> 3U == PiecesModel::kPiecesFieldNumber) ++pieces;
+  }
+  return in.ConsumedEntireMessage() ? std::optional(pieces) : std::nullopt;
+}
+
 // Leaves out what was not looked at.
 void forget_unknown(PiecesModel& model) {
   model.mutable_unknown_fields()->clear();
@@ -188,10 +211,15 @@ void forget_unknown(PiecesModel& model) {
 }  // namespace
 
 Result<std::string> checked_pieces_model(std::string_view model, const std::string& where) {
+  constexpr int kMostPieces = static_cast<int>(kMostVocabulary - kTokensBesidePieces);
   PiecesModel read;
   std::optional<ModelFault> fault;
-  if (model.size() > kMostTokenizerBytes ||
-      !read.ParseFromArray(model.data(), static_cast<int>(model.size()))) {
+  const std::optional<int> pieces = count_pieces(model);
+  if (pieces > kMostPieces) {
+    fault = ModelFault{.what = "this model of SentencePiece has too many pieces",
+                       .got = fmt::format("{}", *pieces),
+                       .expected = fmt::format("at most {}", kMostPieces)};
+  } else if (!pieces || !read.ParseFromArray(model.data(), static_cast<int>(model.size()))) {
     fault =
         ModelFault{.what = "this is no model of SentencePiece",
                    .got = fmt::format("{} bytes of something else, or a file that is damaged", model.size()),

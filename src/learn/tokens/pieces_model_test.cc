@@ -120,6 +120,13 @@ TEST(PiecesModel, HasABoundOfPieces) {
   EXPECT_EQ(said_of({.more = pieces}), "");
   EXPECT_THAT(said_of({.more = pieces + bytes_field(1, bytes_field(1, "one more"))}),
               HasSubstr("too many pieces"));
+  // They are counted before they are parsed, whatever they are. A group, which would hide them, is in no
+  // model.
+  std::string empty;
+  for (std::size_t i = 0; i < kMostVocabulary; ++i) empty += std::string("\n\0", 2);
+  EXPECT_THAT(said_of({.more = empty}), HasSubstr("too many pieces"));
+  EXPECT_THAT(said_of_bytes("\x0b\x0c" + empty), HasSubstr("no model"));
+  EXPECT_THAT(said_of({.more = "\x0b\x0c"}), HasSubstr("no model"));
 }
 
 // Claim: bytes that are no model, a model that is cut off anywhere but behind a whole field, and random

@@ -18,7 +18,7 @@
 namespace gossamer::tokens {
 namespace {
 
-// By which the library writes a space.
+// The character that the library writes for a space.
 constexpr std::string_view kWrittenSpace = "\xE2\x96\x81";
 // The library leaves out lines with this character, U+2585, when it trains.
 constexpr std::string_view kLeftOut = "\xE2\x96\x85";

@@ -179,7 +179,9 @@ LmConfig resolved(const LmConfig& config, std::uint64_t windows) {
                .norm = shape.norm,
                .positions = shape.positions,
                .biases = shape.biases};
-  all.data.vocabulary = config.data.vocabulary.value_or(tokens::kUsualVocabulary);
+  // For another tokenizer the number does nothing, and is refused.
+  if (config.data.tokenizer == tokens::kSentencePieceName)
+    all.data.vocabulary = config.data.vocabulary.value_or(tokens::kUsualVocabulary);
   LmTrainConfig& train = all.train;
   if (train.steps == 0) {
     const double steps =

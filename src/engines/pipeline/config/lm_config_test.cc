@@ -35,13 +35,19 @@ TEST(LmConfig, KeysChangeAPartOfAPreset) {
   EXPECT_EQ(shape_of(config, 7), right);
 }
 
-// Claim: a resolved config has no open key, is its own resolved config, and trains as it says.
+// Claim: a resolved config has no open key but one that does nothing, is its own resolved config, and trains
+// as it says.
 TEST(LmConfig, ResolvesWhatIsOpen) {
   const LmConfig open = config_of({"train.epochs=2", "train.batch=10", "train.microbatch=4"});
   const LmConfig closed = resolved(open, 1001);
   EXPECT_EQ(closed.train.steps, 201U);
   EXPECT_EQ(closed.train.warmup_steps, 4U);
-  for (const settings::Key& key : lm_keys().all()) EXPECT_NE(lm_keys().get(closed, key), "auto") << key.name;
+  for (const settings::Key& key : lm_keys().all()) {
+    EXPECT_EQ(lm_keys().get(closed, key) == "auto", key.name == "data.vocabulary") << key.name;
+  }
+  EXPECT_EQ(resolved(config_of({"data.tokenizer=sentencepiece"}), 1001).data.vocabulary, 8192U);
+  EXPECT_EQ(resolved(config_of({"data.tokenizer=sentencepiece", "data.vocabulary=300"}), 1).data.vocabulary,
+            300U);
   EXPECT_EQ(lm_keys().values(resolved(closed, 1001)), lm_keys().values(closed));
   EXPECT_EQ(shape_of(closed, 257), shape_of(open, 257));
   const TrainerOptions options = trainer_options(closed);

@@ -21,7 +21,7 @@ struct HeldOutLoss {
 
   [[nodiscard]] double mean() const { return loss / static_cast<double>(tokens); }
   [[nodiscard]] double perplexity() const;  // exp(mean)
-  // For the bytes that the model tells, so that tokenizers can be compared. Infinite where there is none.
+  // For the bytes that the model tells, so that tokenizers can be compared. Not finite where there is none.
   [[nodiscard]] double bits_per_byte() const;
 };
 

@@ -20,7 +20,7 @@ using gossamer::tokens::TakeBytes;
 using gossamer::tokens::TakeNumbers;
 using Processor = sentencepiece::SentencePieceProcessor;
 
-// By which the library writes a space.
+// The character that the library writes for a space.
 constexpr const char* kWrittenSpace = "\xE2\x96\x81";
 // A longer line is left out. The library would end the process with a word of more characters.
 constexpr const char* kMostLineBytes = "32768";
