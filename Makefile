@@ -25,8 +25,8 @@ demo: build ## train a reverse dictionary on this machine, print one page (DICTI
 
 torch: ## unpack libtorch (200 MB are fetched), build the modules that language models need
 	@tools/dev/setup torch
-	@tools/dev/torch
 	@pkg-config --exists sentencepiece || { echo "torch: SentencePiece is missing: install libsentencepiece-dev" >&2; exit 1; }
+	@tools/dev/torch
 	@test -f build/release/CMakeCache.txt || cmake --preset release -DGOSSAMER_TESTS=OFF
 	@cmake --preset release >/dev/null
 	@cmake --build build/release -j $(JOBS) --target gossamer_torch gossamer_sentencepiece

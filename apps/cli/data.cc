@@ -128,9 +128,9 @@ Parser make_import_parser(Context& context, const Command& self, ImportFlags& fl
       "--plain", wanted.plain,
       "dictionary: definitions only; else each makes a second record with a \"context\" from others");
   parser
-      .add_option(
-          "--tokenizer", wanted.tokenizer,
-          "lm: bytes; sentencepiece, trained on the text; or FILE.model of SentencePiece; default bytes")
+      .add_option("--tokenizer", wanted.tokenizer,
+                  "lm: bytes; sentencepiece, trained on the text; or FILE.model of SentencePiece, or its "
+                  "folder; default bytes")
       .type_name("WORD");
   parser
       .add_option("--vocabulary", flags.vocabulary, "lm: tokens of a tokenizer that is trained; default 8192")

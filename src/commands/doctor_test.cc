@@ -84,16 +84,15 @@ TEST(Doctor, LooksAtPartsOfEngines) {
   for (const auto& [state, health] : {std::pair(kThere, Health::kGood), std::pair(kMissing, Health::kAdvice),
                                       std::pair(kBroken, Health::kBad)}) {
     const auto good = [](const settings::Values&) { return Result<void>(); };
-    const EngineList engines(
-        {{.name = "one", .help = "", .keys = &check::check_keys(), .check = good},
-         {.name = "two",
-          .help = "",
-          .keys = &check::check_keys(),
-          .check = good,
-          .parts = [its = state](host::Disk&) {
-            return std::vector<EnginePart>{
-                {.name = "library", .state = its, .found = "found", .advice = "advice"}};
-          }}});
+    const EngineList engines({{.name = "one", .help = "", .keys = &check::check_keys(), .check = good},
+                              {.name = "two",
+                               .help = "",
+                               .keys = &check::check_keys(),
+                               .check = good,
+                               .parts = [its = state](host::Disk&) {
+                                 return std::vector<EnginePart>{
+                                     {.name = "library", .state = its, .found = "found", .advice = "advice"}};
+                               }}});
     const std::vector<Finding> findings = examine_parts(disk, engines);
     ASSERT_EQ(findings.size(), 1U);
     EXPECT_EQ(findings[0].name, "library");

@@ -139,7 +139,7 @@ TEST(LmTraining, KeysShapeTheModel) {
 }
 
 // Claim: run.toml has no open key after prepare(), so that a resumed run starts from all of them. But the
-// number of tokens of a tokenizer that is trained is open where none is.
+// number of tokens of a tokenizer stays open: a run that goes on has its tokenizer.
 TEST(LmTraining, TheConfigIsResolved) {
   SimMachine machine;
   put_text(machine.disk);

@@ -30,7 +30,9 @@ Error another_text(const RunTexts& texts, const std::string& where) {
           .what = "this is not the training text that the run began with",
           .got = "tokens with another checksum",
           .expected = "the checksum in " + texts.paths.data_sum(),
-          .fix = "put the text of the run's beginning back, and resume; another text is for a new run"};
+          .fix = fmt::format(
+              "put the text of the run's beginning{} back, and resume; another text is for a new run",
+              texts.tokenizer.model().empty() ? "" : ", and its tokenizer,")};
 }
 
 // The text again, where it was.
@@ -94,9 +96,17 @@ Result<std::optional<std::uint64_t>> digest_of_tokens(host::Disk& disk, const ru
   const auto there = disk.exists(path);
   if (!there.ok()) return there.error();
   if (!*there) return Digest();
-  const auto digest = tokens::TokenFile::read_tokenizer_digest(disk, path);
-  if (digest.ok()) return Digest(*digest);
-  return digest.error().kind == ErrorKind::kBadData ? Result<Digest>(Digest()) : digest.error();
+  const auto found = tokens::TokenFile::read_identity(disk, path);
+  if (!found.ok() && found.error().kind == ErrorKind::kBadData) return Digest();
+  if (!found.ok()) return found.error();
+  const auto begun = has_data_sum(disk, paths);
+  if (!begun.ok()) return begun.error();
+  if (*begun) {
+    const auto data = check_run_data(disk, paths, {.checksum = found->checksum});
+    if (!data.ok()) return data.error();
+    if (*data != RunData::kSame) return Digest();
+  }
+  return Digest(found->tokenizer_digest);
 }
 
 Error missing_text() {

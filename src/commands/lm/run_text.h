@@ -32,7 +32,7 @@ struct RunTexts {
 };
 
 // Tokenizer::digest() of the tokenizer that has made the run's tokens, or those that `source` names. Nothing:
-// they are not there yet, or damaged.
+// they are not there yet, or damaged, or not those that the run has begun with.
 [[nodiscard]] Result<std::optional<std::uint64_t>> digest_of_tokens(host::Disk& disk,
                                                                     const run::RunPaths& paths,
                                                                     const std::string& source);

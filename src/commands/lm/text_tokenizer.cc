@@ -67,7 +67,9 @@ Error vocabulary_for_nothing(const TokenizerWanted& wanted, const std::string& t
       .what = "the number of tokens is for a tokenizer that is trained",
       .got = fmt::format("{}, and {}", *wanted.vocabulary, tokens),
       .expected = fmt::format("{} for a text", kPieces),
-      .fix = fmt::format("leave {} out, or give {} as {}", wanted.vocabulary_key, kPieces, wanted.word_key)};
+      .fix = fmt::format("leave {} out{}, or give {} as {}", wanted.vocabulary_key,
+                         wanted.vocabulary_key.starts_with("--") ? "" : " (where a config gives it: auto)",
+                         kPieces, wanted.word_key)};
 }
 
 Error no_tokenizer(const TokenizerWanted& wanted, std::string_view instead) {
@@ -75,7 +77,8 @@ Error no_tokenizer(const TokenizerWanted& wanted, std::string_view instead) {
           .where = wanted.word_key,
           .what = "there is no such tokenizer",
           .got = fmt::format("{}, which is {}", quote(wanted.word), instead),
-          .expected = fmt::format("'{}', '{}', or a file with a model of SentencePiece", kBytes, kPieces)};
+          .expected = fmt::format("'{}', '{}', or a file with a model of SentencePiece, or its folder",
+                                  kBytes, kPieces)};
 }
 
 Error not_trained(const TokenizerWanted& wanted, Error error) {
@@ -197,13 +200,18 @@ Made take_theirs(const run::NodeHost& host, const OpenPieces& open_pieces, const
   return theirs;
 }
 
+// The token file that the user names as the text.
+Result<std::optional<std::string>> imported_tokens(host::Disk& disk, const TokenizerWanted& wanted) {
+  const bool one = wanted.sources.size() == 1 && !wanted.sources.front().empty() && !wanted.texts_alone;
+  return one ? named_token_file(disk, wanted.sources.front())
+             : Result<std::optional<std::string>>(std::nullopt);
+}
+
 // What is to be made where nothing is kept.
 Made make_new(const run::NodeHost& host, const OpenPieces& open_pieces, const TokenizerWanted& wanted) {
   const bool surplus = wanted.first && wanted.vocabulary.has_value();
   if (wanted.word != kBytes && wanted.word != kPieces) return take_trained(host, open_pieces, wanted);
-  const bool one = wanted.sources.size() == 1 && !wanted.sources.front().empty() && !wanted.texts_alone;
-  const auto named = one ? named_token_file(host.disk, wanted.sources.front())
-                         : Result<std::optional<std::string>>(std::nullopt);
+  const auto named = imported_tokens(host.disk, wanted);
   if (!named.ok()) return named.error();
   if (*named) return take_theirs(host, open_pieces, wanted, **named);
   if (wanted.word == kBytes && surplus) return vocabulary_for_nothing(wanted, "tokens of bytes");
@@ -235,6 +243,10 @@ Made as_before(const run::NodeHost& host, const OpenPieces& open_pieces, const T
     auto loaded = load_file(host, open_pieces, wanted.kept);
     if (loaded.ok() ? (*loaded)->digest() == *wanted.digest : loaded.error().kind != ErrorKind::kBadData)
       return loaded;
+  }
+  if (const auto named = imported_tokens(host.disk, wanted); named.ok() && *named) {
+    auto theirs = tokenizer_beside(host, open_pieces, **named);
+    if (theirs.ok() && (*theirs)->digest() == *wanted.digest) return theirs;
   }
   auto made = make_new(host, open_pieces, wanted);
   if (made.ok() && (*made)->digest() == *wanted.digest) return made;
@@ -270,9 +282,10 @@ Made tokenizer_beside(const run::NodeHost& host, const OpenPieces& open_pieces,
                       const std::string& token_file) {
   // A folder of a user's may have a tokenizer of something else, too. What is wrong with the file is told by
   // its reader.
-  const auto digest = tokens::TokenFile::read_tokenizer_digest(host.disk, token_file);
+  const auto found = tokens::TokenFile::read_identity(host.disk, token_file);
   auto bytes = std::make_unique<tokens::ByteTokenizer>();
-  if (digest.ok() && *digest == bytes->digest()) return std::unique_ptr<tokens::Tokenizer>(std::move(bytes));
+  if (found.ok() && found->tokenizer_digest == bytes->digest())
+    return std::unique_ptr<tokens::Tokenizer>(std::move(bytes));
   const std::string path = fmt::format("{}/{}", host::parent(token_file), tokens::kTokenizerFile);
   const auto there = host.disk.exists(path);
   if (!there.ok()) return there.error();

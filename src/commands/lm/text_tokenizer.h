@@ -52,9 +52,8 @@ struct TokenizerWanted {
 };
 // The first of
 // 1. what is kept: a run goes on with its tokenizer. Where it is damaged, people are told, and it is 2 or 3;
-// 2. for tokens that are imported: theirs, unless `word` is a file. Where "sentencepiece" or `vocabulary`
-// says
-//    otherwise, people are told;
+// 2. for tokens that are imported: theirs, unless `word` is a file. It is told where "sentencepiece" or
+//    `vocabulary` asks for others;
 // 3. what `word` says. "sentencepiece" is trained on a sample of the text, with progress for people.
 // With a `digest`, no other tokenizer is given: kBadData names what is kept, which is gone or damaged, where
 // the text does not make the same one again. Nothing is written. Errors: those above, of read_documents() and

@@ -87,7 +87,8 @@ class Disk {
                                                                             WriteMode mode) = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<MappedFile>> map(const std::string& path) = 0;
 
-  // False for a missing path, and for a file's with a slash behind it; an error only when the disk cannot tell.
+  // False for a missing path, and for a file's with a slash behind it. An error only when the disk cannot
+  // tell.
   [[nodiscard]] virtual Result<bool> exists(const std::string& path) = 0;
   [[nodiscard]] virtual Result<std::uint64_t> file_size(const std::string& path) = 0;
   // Names (not paths) in a directory, sorted, without "." and "..".

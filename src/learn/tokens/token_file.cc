@@ -168,7 +168,7 @@ Result<std::unique_ptr<TokenFile>> TokenFile::open(std::unique_ptr<host::MappedF
   return opened;
 }
 
-Result<std::uint64_t> TokenFile::read_tokenizer_digest(host::Disk& disk, const std::string& path) {
+Result<TokenFile::Identity> TokenFile::read_identity(host::Disk& disk, const std::string& path) {
   const auto file = disk.map(path);
   if (!file.ok()) return file.error();
   const Verifier verifier((*file)->bytes(), path);
@@ -176,7 +176,7 @@ Result<std::uint64_t> TokenFile::read_tokenizer_digest(host::Disk& disk, const s
   if (!header.ok()) return header.error();
   const auto trailer = verifier.trailer(*header);
   if (!trailer.ok()) return trailer.error();
-  return trailer->tokenizer_digest;
+  return Identity{.tokenizer_digest = trailer->tokenizer_digest, .checksum = trailer->trailer_checksum};
 }
 
 void TokenFile::copy(std::uint64_t from, std::span<TokenId> out) const {

@@ -37,8 +37,12 @@ class TokenFile {
                                                                const std::string& name,
                                                                host::Compute& compute);
 
-  // Tokenizer::digest() of the one that made a file's tokens. It checks the ends of the file alone.
-  [[nodiscard]] static Result<std::uint64_t> read_tokenizer_digest(host::Disk& disk, const std::string& path);
+  // tokenizer_digest() and checksum() of a file. It checks the ends of the file alone.
+  struct Identity {
+    std::uint64_t tokenizer_digest = 0;
+    std::uint64_t checksum = 0;
+  };
+  [[nodiscard]] static Result<Identity> read_identity(host::Disk& disk, const std::string& path);
 
   // The number of tokens, with those behind documents.
   [[nodiscard]] std::uint64_t size() const { return trailer_.tokens; }

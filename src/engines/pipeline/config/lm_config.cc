@@ -32,9 +32,9 @@ Rows lm_data_keys() {
                                          "held-out text; when given, the finished model is measured on it"),
       key<&T::data, &LmDataConfig::skip_bad>("data.skip_bad", {.max = kMostCount},
                                              "bad lines and files to leave out before giving up"),
-      key<&T::data, &LmDataConfig::tokenizer>(
-          "data.tokenizer", {},
-          "of a text: bytes; sentencepiece, trained on data.train; or FILE.model of SentencePiece"),
+      key<&T::data, &LmDataConfig::tokenizer>("data.tokenizer", {},
+                                              "of a text: bytes; sentencepiece, trained on data.train; or "
+                                              "FILE.model of SentencePiece, or its folder"),
       key<&T::data, &LmDataConfig::vocabulary>(
           "data.vocabulary", {.min = tokens::kLeastVocabulary, .max = tokens::kMostVocabulary},
           "tokens of a tokenizer that is trained, at most; auto: 8192")};
@@ -179,9 +179,6 @@ LmConfig resolved(const LmConfig& config, std::uint64_t windows) {
                .norm = shape.norm,
                .positions = shape.positions,
                .biases = shape.biases};
-  // For another tokenizer the number does nothing, and is refused.
-  if (config.data.tokenizer == tokens::kSentencePieceName)
-    all.data.vocabulary = config.data.vocabulary.value_or(tokens::kUsualVocabulary);
   LmTrainConfig& train = all.train;
   if (train.steps == 0) {
     const double steps =

@@ -87,8 +87,8 @@ struct LmConfig {
 // The model: the preset's shape, with the keys that are given.
 [[nodiscard]] LmShape shape_of(const LmConfig& config, std::uint32_t vocabulary);
 
-// Fills in all that is `auto`, but data.vocabulary where no tokenizer is trained. `windows`: of the training
-// text, at least 1. The result is its own resolved config.
+// Fills in all that is `auto`, but data.vocabulary: whether a tokenizer is trained depends on the text.
+// `windows`: of the training text, at least 1. The result is its own resolved config.
 [[nodiscard]] LmConfig resolved(const LmConfig& config, std::uint64_t windows);
 
 // Requires a resolved config.
