@@ -9,6 +9,7 @@
 #include <optional>
 #include <string_view>
 
+#include "learn/data/read/reading.h"
 #include "learn/text/words.h"
 #include "run/output_directory.h"
 
