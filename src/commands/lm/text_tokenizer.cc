@@ -72,6 +72,9 @@ Error vocabulary_for_nothing(const TokenizerWanted& wanted, const std::string& t
                          kPieces, wanted.word_key)};
 }
 
+// Whether a number of tokens is asked for that does nothing where no tokenizer is trained.
+bool has_number(const TokenizerWanted& wanted) { return wanted.first && wanted.vocabulary.has_value(); }
+
 Error no_tokenizer(const TokenizerWanted& wanted, std::string_view instead) {
   return {.kind = ErrorKind::kUsage,
           .where = wanted.word_key,
@@ -166,13 +169,13 @@ Made train(const run::NodeHost& host, const OpenPieces& open_pieces, const Token
 
 // The model in a file, or in the folder of imported tokens or of a model.
 Made take_trained(const run::NodeHost& host, const OpenPieces& open_pieces, const TokenizerWanted& wanted) {
-  const bool surplus = wanted.first && wanted.vocabulary.has_value();
+  if (wanted.word.empty()) return no_tokenizer(wanted, "no name");
   const std::string inside = fmt::format("{}/{}", wanted.word, tokens::kTokenizerFile);
   for (const std::string& path : {inside, wanted.word}) {
     const auto there = host.disk.exists(path);
     if (!there.ok()) return there.error();
     if (!*there) continue;
-    if (surplus) return vocabulary_for_nothing(wanted, "a tokenizer that is trained already");
+    if (has_number(wanted)) return vocabulary_for_nothing(wanted, "a tokenizer that is trained already");
     const auto folder = is_folder(host.disk, path);
     if (!folder.ok()) return folder.error();
     if (*folder && path == wanted.word)
@@ -186,7 +189,7 @@ Made take_trained(const run::NodeHost& host, const OpenPieces& open_pieces, cons
 Made take_theirs(const run::NodeHost& host, const OpenPieces& open_pieces, const TokenizerWanted& wanted,
                  const std::string& token_file) {
   const bool pieces = wanted.word == kPieces;
-  if (wanted.first && wanted.vocabulary && !pieces)
+  if (has_number(wanted) && !pieces)
     return vocabulary_for_nothing(wanted, fmt::format("tokens in {}", token_file));
   auto theirs = tokenizer_beside(host, open_pieces, token_file);
   if (!theirs.ok() || !pieces) return theirs;
@@ -209,12 +212,11 @@ Result<std::optional<std::string>> imported_tokens(host::Disk& disk, const Token
 
 // What is to be made where nothing is kept.
 Made make_new(const run::NodeHost& host, const OpenPieces& open_pieces, const TokenizerWanted& wanted) {
-  const bool surplus = wanted.first && wanted.vocabulary.has_value();
   if (wanted.word != kBytes && wanted.word != kPieces) return take_trained(host, open_pieces, wanted);
   const auto named = imported_tokens(host.disk, wanted);
   if (!named.ok()) return named.error();
   if (*named) return take_theirs(host, open_pieces, wanted, **named);
-  if (wanted.word == kBytes && surplus) return vocabulary_for_nothing(wanted, "tokens of bytes");
+  if (wanted.word == kBytes && has_number(wanted)) return vocabulary_for_nothing(wanted, "tokens of bytes");
   if (wanted.word == kBytes)
     return std::unique_ptr<tokens::Tokenizer>(std::make_unique<tokens::ByteTokenizer>());
   return train(host, open_pieces, wanted);
@@ -244,12 +246,13 @@ Made as_before(const run::NodeHost& host, const OpenPieces& open_pieces, const T
     if (loaded.ok() ? (*loaded)->digest() == *wanted.digest : loaded.error().kind != ErrorKind::kBadData)
       return loaded;
   }
+  auto made = make_new(host, open_pieces, wanted);
+  if (made.ok() && (*made)->digest() == *wanted.digest) return made;
+  // Imported tokens have it, too, where the word is a file that is gone.
   if (const auto named = imported_tokens(host.disk, wanted); named.ok() && *named) {
     auto theirs = tokenizer_beside(host, open_pieces, **named);
     if (theirs.ok() && (*theirs)->digest() == *wanted.digest) return theirs;
   }
-  auto made = make_new(host, open_pieces, wanted);
-  if (made.ok() && (*made)->digest() == *wanted.digest) return made;
   if (wanted.stop && wanted.stop()) return stopped(wanted);
   // A module that is missing says nothing about the file.
   if (!of_bytes) {

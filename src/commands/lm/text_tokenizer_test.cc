@@ -129,6 +129,11 @@ TEST(TextTokenizer, RefusesWhatCannotBe) {
   EXPECT_EQ(no_word.kind, ErrorKind::kUsage);
   EXPECT_EQ(no_word.where, "data.tokenizer");
   EXPECT_THAT(no_word.got, HasSubstr("'words'"));
+  // An empty word is no folder, though a path of it would lead to the root.
+  write(machine.disk, "/tokenizer.model", pieces::model("good"));
+  TokenizerWanted none_named = wanted("");
+  none_named.vocabulary.reset();
+  EXPECT_EQ(refused(none_named).kind, ErrorKind::kUsage);
   TokenizerWanted text = wanted("/data/odd.txt");
   text.vocabulary.reset();
   EXPECT_THAT(refused(text).what, HasSubstr("no model"));
