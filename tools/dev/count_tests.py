@@ -4,6 +4,8 @@
 One ctest is a whole program, because to start a program costs more than most cases take. The program says how many
 cases passed, and which failed. A program that failed without naming a case counts as one failure. So does one that
 ended in the middle of its cases, though with status 0, and a status of ctest that no failure explains.
+
+A test that lacks libtorch skips, and says that `make torch` builds it. Where that was run, such a skip is a failure.
 """
 
 import re
@@ -16,6 +18,9 @@ _GTEST_FAILED = re.compile(r"^\[  FAILED  \] (\S+?)(?:, where .*)? \(\d+ ms\)$",
 _UNITTEST_RAN = re.compile(r"^Ran (\d+) tests? in ", re.M)
 _UNITTEST_SKIPPED = re.compile(r"^(?:OK|FAILED) \(.*skipped=(\d+)", re.M)
 _UNITTEST_FAILED = re.compile(r"^(?:FAIL|ERROR): (\S+) ", re.M)
+
+# How a test says that it lacks what `make torch` builds.
+_LACKS_TORCH = re.compile(r"(?:^|\s)make torch builds it\b")
 
 
 def _number(pattern, text):
@@ -43,15 +48,17 @@ def _held(test):
     return skipped is not None and skipped.get("message", "").startswith("SKIP_RETURN_CODE")
 
 
-def count(tests, status):
+def count(tests, status, has_torch=False):
     """(passed, failures, skipped): a number, names, and pairs of a program and its number.
 
-    `tests` are the elements `testcase` of what `ctest --output-junit` wrote.
+    `tests` are the elements `testcase` of what `ctest --output-junit` wrote. `has_torch`: no test may lack libtorch.
     """
     passed, failures, skipped = 0, [], []
     for test in tests:
-        name, held = test.get("name"), _held(test)
-        cases = _cases(test.findtext("system-out") or "")
+        name, held, output = test.get("name"), _held(test), test.findtext("system-out") or ""
+        cases = _cases(output)
+        if has_torch and _LACKS_TORCH.search(output):
+            failures.append(f"{name}: lacks torch, which is here")
         if test.get("status") == "notrun" and held:
             skipped.append((name, 1))
         elif cases is None:
@@ -69,8 +76,8 @@ def count(tests, status):
     return passed, failures, skipped
 
 
-def lines(tests, status):
+def lines(tests, status, has_torch=False):
     """For tools/dev/run-tests: "PASSED FAILED", a line for each failure, a line "skipped: NAME: N" for each program."""
-    passed, failures, skipped = count(tests, status)
+    passed, failures, skipped = count(tests, status, has_torch)
     said = [f"{passed} {len(failures)}", *failures, *(f"skipped: {name}: {number}" for name, number in skipped)]
     return "".join(f"{line}\n" for line in said)

@@ -39,6 +39,12 @@ def _report(path):
         return []
 
 
+def _has_torch(folder):
+    """Whether the tests belong to the release build, and `make torch` was run before."""
+    build = Path(__file__).resolve().parents[2] / "build"
+    return folder.is_relative_to(build / "release") and (build / "torch/requirements.txt").exists()
+
+
 def main():
     if len(sys.argv) < 3:
         sys.exit("usage: run_ctest.py FOLDER RESULT [ARGUMENT...]")
@@ -56,7 +62,7 @@ def main():
     status = _run([*command, "--no-tests=error", *_WHOLE, "--output-junit", str(xml)])
     tests = _report(xml)
     passed_before.keep(folder, now, tests)
-    result.write_text(count_tests.lines(tests, status))
+    result.write_text(count_tests.lines(tests, status, _has_torch(folder)))
 
 
 if __name__ == "__main__":

@@ -69,6 +69,20 @@ class Count(unittest.TestCase):
         self.assertEqual(len(count_tests.count([], 0)[1]), 1)
         self.assertEqual(len(count_tests.count([GOOD], 7)[1]), 1)
 
+    # Claim: without libtorch its tests skip, by name; where libtorch is, such a skip is a failure, and no other is.
+    def test_tests_that_lack_torch(self):
+        tests = [
+            program("process.test_lm", "test_x (test_lm.Life) ... skipped 'no gossamer_torch.so: make torch builds it'\n"
+                    "Ran 3 tests in 1s\n\nOK (skipped=1)\n"),
+            program("torch_module_test", "There is no libtorch: make torch builds it.\n", "notrun", "SKIP_RETURN_CODE=77"),
+            program("lab", "needs root\n", "notrun", "SKIP_RETURN_CODE=77"),
+        ]  # fmt: skip
+        skipped = [("process.test_lm", 1), ("torch_module_test", 1), ("lab", 1)]
+        self.assertEqual(count_tests.count(tests, 0), (2, [], skipped))
+        passed, failures, skipped_too = count_tests.count(tests, 0, has_torch=True)
+        self.assertEqual((passed, skipped_too), (2, skipped))
+        self.assertEqual([failure.partition(":")[0] for failure in failures], ["process.test_lm", "torch_module_test"])
+
 
 if __name__ == "__main__":
     unittest.main()
