@@ -4,6 +4,7 @@
 //
 //   sparse-step    time of a training step at a given shape
 //   sparse-search  time of the exact search among all labels
+//   stage          time and memory of a stage of a language model
 //   kernels        speed of every kernel
 //   links          what links between machines reach
 #include <fmt/format.h>
@@ -16,6 +17,7 @@
 #include "commands/bench/bench_links.h"
 #include "commands/bench/bench_sparse_search.h"
 #include "commands/bench/bench_sparse_step.h"
+#include "commands/bench/bench_stage.h"
 
 namespace gossamer::cli {
 namespace {
@@ -94,6 +96,11 @@ Result<ExitStatus> run_sparse_step(Context& context, const Command& self,
                    commands::bench_sparse_step);
 }
 
+Result<ExitStatus> run_stage(Context& context, const Command& self, std::span<const std::string> arguments) {
+  return run_bench(context, self, arguments, Cores::kAsked, commands::bench_stage_keys(),
+                   commands::bench_torch_stage);
+}
+
 }  // namespace
 
 Command bench_sparse_step_command() {
@@ -108,6 +115,15 @@ Command bench_sparse_search_command() {
           .help = "time of the exact search for the best labels on made-up rows and queries",
           .example = "Example:\n  gossamer bench sparse-search labels=100000 hidden=256 --threads 1 --json",
           .run = run_sparse_search};
+}
+
+Command bench_stage_command() {
+  return {.name = "bench stage",
+          .help = "time and memory of one microbatch in a stage of a language model",
+          .example =
+              "Needs libtorch: make torch.\n\nExample:\n  gossamer bench stage preset=gpt2-small layers=3 "
+              "trials=5 --threads 1 --json",
+          .run = run_stage};
 }
 
 Command bench_links_command() {

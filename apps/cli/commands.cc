@@ -17,6 +17,7 @@ std::vector<Command> all_commands() {
           bench_links_command(),
           bench_sparse_search_command(),
           bench_sparse_step_command(),
+          bench_stage_command(),
           coordinator_command(),
           join_command(),
           token_create_command(),
