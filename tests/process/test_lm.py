@@ -127,6 +127,21 @@ class Life(Folder):
         checks = {check["name"]: check for check in program.run("doctor", "--json").json()["checks"]}
         self.assertEqual(checks["torch"]["health"], "good")
 
+    # A stage is measured where it stands in its model. Every option has its line in the help, and a wrong one is named.
+    def test_bench_stage(self):
+        words = "bench stage preset=tiny vocabulary=300 context=16 windows=2 trials=2 --threads 1 --json".split()
+        for more in ("position=middle", "position=whole", "products=late", "keep=input", "precision=bf16"):
+            done = program.run(*words, more)
+            self.assertEqual(done.status, 0, done.err)
+            result = done.json()
+            for name in ("forward_s", "backward_s", "products_s", "update_s", "tokens_per_second", "task_bytes"):
+                self.assertGreater(result[name], 0, (more, name))
+            self.assertEqual(result["tokens"], 32)
+        shown = program.run("bench", "stage", "--help").out
+        for name in result["options"]:
+            self.assertIn(f"  {name}=", shown)
+        self.failed(program.run("bench", "stage", "layer=3"), 2, "'layers'")
+
     # Standard output that cannot be written is an error, also where the module is open.
     def test_full_output(self):
         with open("/dev/full", "wb") as full:
@@ -243,6 +258,8 @@ class WithoutTorch(Folder):
         self.assertIs(doctor["ok"], True)
         for check in doctor["checks"][-2:]:
             self.assertIn("make torch", check["advice"], check)
+        refused = self.run_copy("bench", "stage", "preset=tiny")
+        self.failed(refused, 4, str(self.folder / "bin/gossamer_torch.so"), "make torch")
         refused = self.run_copy("data", "import", "lm", self.text, "--tokenizer", "sentencepiece", "--out",
                                 self.folder / "tokens")  # fmt: skip
         self.failed(refused, 4, str(self.folder / "bin/gossamer_sentencepiece.so"), "make torch")
