@@ -239,6 +239,16 @@ void ConfiguredEngine::worked(Instant now) {
   engine_->worked(now);
 }
 
+// What the node does aside is none of it.
+cluster::Engine::Work ConfiguredEngine::take_side_work() {
+  return engine_ != nullptr ? engine_->take_side_work() : Work();
+}
+
+void ConfiguredEngine::side_worked(Instant now) {
+  follow_links();
+  engine_->side_worked(now);
+}
+
 std::vector<std::string> ConfiguredEngine::take_remarks() {
   std::vector<std::string> remarks;
   if (supply_ != nullptr) {

@@ -65,6 +65,8 @@ class ConfiguredEngine final : public cluster::Engine {
   [[nodiscard]] std::optional<Error> failure() const override;
   [[nodiscard]] Work take_work() override;
   void worked(Instant now) override;
+  [[nodiscard]] Work take_side_work() override;
+  void side_worked(Instant now) override;
   [[nodiscard]] std::vector<std::string> take_remarks() override;
   [[nodiscard]] cluster::Told told() override;
   [[nodiscard]] std::optional<Instant> moved() const override;

@@ -7,6 +7,7 @@
 #include <future>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "host/posix/clock.h"
@@ -42,7 +43,16 @@ class BusyEngine final : public cluster::Engine {
     told.push_back(std::this_thread::get_id());
   }
 
+  [[nodiscard]] Work take_side_work() override { return std::exchange(side_work, {}); }
+  void side_worked(Instant) override {
+    side_told.push_back(std::this_thread::get_id());
+    on_side_worked();
+  }
+
   std::function<void()> during = {};
+  Work side_work = {};
+  std::function<void()> on_side_worked = {};
+  std::vector<std::thread::id> side_told;
   std::vector<std::thread::id> workers;
   std::vector<std::thread::id> told;
 
@@ -85,6 +95,24 @@ TEST(WorkThread, LongWorkHoldsNothingUp) {
   WorkThread worker(loop, engine);
   loop.run([&] { return take(worker); }, [&] { return engine.told.size() == 1; });
   EXPECT_EQ(engine.workers.size(), 1U);
+}
+
+// Work of the second queue is done while that of the first is under way, on another thread. The engine hears
+// of it on the loop.
+TEST(WorkThread, SideWorkGoesBesideTheOther) {
+  const host::PosixClock clock;
+  EventLoop loop(clock);
+  BusyEngine engine(1);
+  std::promise<void> summed;
+  engine.during = [&summed] { summed.get_future().wait(); };
+  std::thread::id side;
+  engine.side_work = [&side] { side = std::this_thread::get_id(); };
+  engine.on_side_worked = [&summed] { summed.set_value(); };
+  WorkThread worker(loop, engine);
+  loop.run([&] { return take(worker); }, [&] { return engine.told.size() == 1; });
+  ASSERT_EQ(engine.side_told, std::vector(1, std::this_thread::get_id()));
+  EXPECT_NE(side, std::this_thread::get_id());
+  EXPECT_NE(side, engine.workers.at(0));
 }
 
 // The destructor returns when the work under way is done, and the engine is told of nothing more.

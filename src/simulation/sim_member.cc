@@ -81,19 +81,16 @@ void SimMember::leave(const std::string& reason) {
 }
 
 void SimMember::hang(Duration lasts) {
-  work_time_ = work_time();  // no more of it comes from the work under way
-  works_since_.reset();
+  stop_counting(main_);
+  stop_counting(side_);
   hung_until_ = std::max(hung_until_, timeline().now() + lasts);
   after(lasts, [this] { go_on(); });  // handles the events that came meanwhile
 }
 
 void SimMember::work_for(Duration lasts) {
   hang(lasts);
-  works_since_ = timeline().now();
-  after(lasts, [this] {
-    work_time_ = work_time();
-    works_since_.reset();
-  });
+  main_.since = timeline().now();
+  after(lasts, [this] { stop_counting(main_); });
 }
 
 void SimMember::say(net::Message message) {
@@ -140,16 +137,34 @@ void SimMember::on_timer() {
   go_on();
 }
 
-Duration SimMember::work_time() {
-  return works_since_ ? work_time_ + (timeline().now() - *works_since_) : work_time_;
+Duration SimMember::time_of(const Queue& queue) {
+  return queue.since ? queue.before + (timeline().now() - *queue.since) : queue.before;
 }
 
-void SimMember::worked() {
+void SimMember::stop_counting(Queue& queue) {
+  queue.before = time_of(queue);
+  queue.since.reset();
+}
+
+// It is done at once, and told of when its time is over.
+void SimMember::begin(const cluster::Engine::Work& work, Queue& queue, WorkDone tell_done) {
+  if (!work) return;
+  work();
+  queue.since = timeline().now();
+  const auto drawn = [&] {
+    const Duration range = options_.longest_work - options_.shortest_work;
+    const std::uint64_t more = range.ns > 0 ? rng_.below(static_cast<std::uint64_t>(range.ns)) : 0;
+    return options_.shortest_work + Duration{static_cast<std::int64_t>(more)};
+  };
+  after(work.lasts() ? *work.lasts() : drawn(), [this, &queue, tell_done] { worked(queue, tell_done); });
+}
+
+void SimMember::worked(Queue& queue, WorkDone tell_done) {
   const Instant today = timeline().now();
-  if (today < hung_until_) return after(hung_until_ - today, [this] { worked(); });
-  work_time_ = work_time();
-  works_since_.reset();
-  engine_->worked(now());
+  if (today < hung_until_)
+    return after(hung_until_ - today, [this, &queue, tell_done] { worked(queue, tell_done); });
+  stop_counting(queue);
+  (engine_.get()->*tell_done)(now());
   if (options_.watch) options_.watch(*this);
   go_on();
 }
@@ -170,13 +185,8 @@ void SimMember::go_on() {
   for (auto events = process_->take_events(); !events.empty(); events = process_->take_events()) {
     for (const cluster::ProcessEvent& event : events) tell(event);
   }
-  if (const cluster::Engine::Work work = engine_->take_work()) {
-    work();
-    works_since_ = timeline().now();
-    const Duration drawn = options_.longest_work - options_.shortest_work;
-    const std::uint64_t more = drawn.ns > 0 ? rng_.below(static_cast<std::uint64_t>(drawn.ns)) : 0;
-    after(options_.shortest_work + Duration{static_cast<std::int64_t>(more)}, [this] { worked(); });
-  }
+  begin(engine_->take_work(), main_, &cluster::Engine::worked);
+  begin(engine_->take_side_work(), side_, &cluster::Engine::side_worked);
   std::optional<Instant> wake = process_->next_wakeup();
   const auto other = engine_->next_wakeup();
   if (other && (!wake || *other < *wake)) wake = other;

@@ -97,9 +97,19 @@ class SimMember final : public SimProcess {
   void on_network(host::NetworkEvent event) override;
   void on_timer() override;
   void go_on();
-  void worked();
+  // A queue of the engine's Work, and how much of it was done.
+  struct Queue {
+    std::optional<Instant> since = {};  // of the timeline; while the engine works
+    Duration before = {};               // before that
+  };
+  using WorkDone = void (cluster::Engine::*)(Instant);
+  void begin(const cluster::Engine::Work& work, Queue& queue, WorkDone tell_done);
+  void worked(Queue& queue, WorkDone tell_done);
+  [[nodiscard]] Duration time_of(const Queue& queue);
+  // No more of it comes from the work under way.
+  void stop_counting(Queue& queue);
   void hear();
-  [[nodiscard]] Duration work_time();
+  [[nodiscard]] Duration work_time() { return time_of(main_) + time_of(side_); }
   void tell(const cluster::ProcessEvent& event);
 
   const Options options_;
@@ -110,8 +120,7 @@ class SimMember final : public SimProcess {
   Instant hung_until_;  // of the timeline
   Instant deaf_until_;  // likewise
   std::vector<host::NetworkEvent> unheard_;
-  std::optional<Instant> works_since_;  // of the timeline; while the engine works
-  Duration work_time_;                  // before that
+  Queue main_, side_;
   std::uint64_t lives_ = 0;
   std::optional<Incarnation> life_;
   Falsify falsify_;

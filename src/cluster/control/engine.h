@@ -5,15 +5,19 @@
 // member() is null between two lives. It keeps the rules of docs/protocols/membership.md, "Changing the
 // view".
 //
-// Thread rule: the loop thread. Long computations are Work, which the driver does on a thread of its own, one
-// after the other. In a simulation Work takes virtual time.
+// Thread rule: the loop thread. Long computations are Work, which the driver does on threads of its own.
+// There are two queues, each with one thread: the main one for what takes long, and one beside it for what
+// others wait for meanwhile, such as a sum. In a simulation Work takes virtual time.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <set>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/counters.h"
@@ -32,6 +36,27 @@ struct Awaited {
   bool operator==(const Awaited&) const = default;
 };
 
+// A long computation. It may say how long it takes in a simulation, which draws that otherwise. It is called
+// once, on a thread of the driver.
+class Work {
+ public:
+  // None.
+  Work() = default;
+  template <class Run>
+    requires(!std::same_as<std::remove_cvref_t<Run>, Work> && std::invocable<Run&>)
+  Work(Run&& run) : run_(std::forward<Run>(run)) {}  // NOLINT(google-explicit-constructor): as a function
+  // `lasts`: in a simulation, 0 or more.
+  Work(std::function<void()> run, Duration lasts) : run_(std::move(run)), lasts_(lasts) {}
+
+  explicit operator bool() const { return run_ != nullptr; }
+  void operator()() const { run_(); }
+  [[nodiscard]] std::optional<Duration> lasts() const { return lasts_; }
+
+ private:
+  std::function<void()> run_;
+  std::optional<Duration> lasts_;
+};
+
 class Engine {
  public:
   Engine() = default;
@@ -48,10 +73,13 @@ class Engine {
   [[nodiscard]] virtual std::optional<Error> failure() const = 0;
   // Called after every other call: the work that the engine wants done, unless earlier work is not done. Work
   // is done, or thrown away undone when the engine's driver ends.
-  using Work = std::function<void()>;
+  using Work = cluster::Work;
   [[nodiscard]] virtual Work take_work() { return {}; }
   // The work that was taken is done.
   virtual void worked(Instant) {}
+  // The same for the queue beside. Work of both is done at the same time, so it shares nothing that changes.
+  [[nodiscard]] virtual Work take_side_work() { return {}; }
+  virtual void side_worked(Instant) {}
   // Remarks for people since the last call, for the log of the node.
   [[nodiscard]] virtual std::vector<std::string> take_remarks() { return {}; }
   // Reports that it tells its coordinator. The member does not leave before they are settled.
