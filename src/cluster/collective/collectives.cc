@@ -36,7 +36,8 @@ void Collectives::begin(OperationId id, const Operation& operation, Slices input
     return;
   }
   const auto placed =
-      exchanges_.try_emplace(id, Exchange(operation, me_, std::move(input), options_.limits)).first;
+      exchanges_.try_emplace(id, Exchange(operation, me_, std::move(input), options_.limits, options_.formed))
+          .first;
   Outbox outbox;
   placed->second.exchange.start(outbox);
   send(id, placed->second.exchange, std::move(outbox), out);
@@ -159,7 +160,7 @@ void Collectives::settle(OperationId id, CollectiveEvents& out) {
     running.told = true;
     out.push_back(Completed{id, running.exchange.take_result()});
   }
-  if (running.told && running.exchange.sent_all()) exchanges_.erase(found);
+  if (running.told && running.exchange.sent_all()) end(found);
 }
 
 // Each life has room of its own for what comes early. Messages of dead lives would add up.
@@ -192,13 +193,47 @@ void Collectives::fail_all(std::optional<net::PeerId> lost_member, CollectiveEve
   for (const auto& [id, running] : exchanges_) {
     if (!running.told) out.push_back(Failed{id, lost_member});
   }
-  exchanges_.clear();
+  while (!exchanges_.empty()) end(exchanges_.begin());
 }
 
 void Collectives::broke(net::PeerId peer, Error error, CollectiveEvents& out) {
   error.where = fmt::format("node-{}", peer.node.value);
   out.push_back(RuleBroken{peer, std::move(error)});
   lost(peer, out);
+}
+
+void Collectives::end(std::map<OperationId, Running>::iterator running) {
+  touched_ += running->second.exchange.numbers_touched();
+  exchanges_.erase(running);
+}
+
+std::function<void()> Collectives::take_work() {
+  if (working_.has_value()) return {};
+  for (const auto& [id, running] : exchanges_) {
+    const std::shared_ptr<SumWork> work = running.exchange.work();
+    if (work == nullptr) continue;
+    working_ = {id, work};
+    return [work] { work->run(); };
+  }
+  return {};
+}
+
+void Collectives::worked(CollectiveEvents& out) {
+  CHECK(working_.has_value());
+  const auto [id, work] = *std::exchange(working_, std::nullopt);
+  const auto found = exchanges_.find(id);
+  // Another operation may have the number in another view.
+  if (found == exchanges_.end() || found->second.exchange.work() != work) return;
+  Outbox outbox;
+  found->second.exchange.worked(outbox);
+  send(id, found->second.exchange, std::move(outbox), out);
+  settle(id, out);
+}
+
+std::uint64_t Collectives::numbers_touched() const {
+  std::uint64_t touched = touched_;
+  for (const auto& [id, running] : exchanges_) touched += running.exchange.numbers_touched();
+  return touched;
 }
 
 std::optional<Collectives::Missing> Collectives::missing() const {

@@ -18,8 +18,10 @@
 // driver may tell the link that it has consumed them. held_bytes() is bounded (the page, "Memory").
 //
 // Cost: on() forms sums, one pass over the chunk that it is given and those that waited for it; nothing else
-// touches a payload. Nothing is copied but the first term of a sum. Thread rule: one owner. A driver that
-// wants sums off its loop thread owns the object in another thread.
+// touches a payload. Nothing is copied but the first term of a sum. With SumsFormed::kAside no call touches a
+// number: take_work() gives what the caller does elsewhere, one piece after the other, and worked() goes on.
+//
+// Thread rule: one owner. Work belongs to the thread that does it, and knows nothing of this object.
 #pragma once
 
 #include <gossamer/collective.pb.h>
@@ -28,6 +30,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -82,6 +85,7 @@ class Collectives {
     // its sender has all of `earlier`. Without that a peer could let this node keep for ever what it is to be
     // sent.
     std::function<bool(OperationId earlier, OperationId later)> follows = {};
+    SumsFormed formed = SumsFormed::kAtOnce;
     // Whether a peer is gone for good, also one that was no member: nobody reports that as lost.
     std::function<bool(net::PeerId)> gone = {};
   };
@@ -96,7 +100,7 @@ class Collectives {
   // in this view. `input` has exactly as many bytes as operation.parts says, and must not change any more:
   // - all-gather: our part
   // - all-to-all: the parts for all ranks, one after the other
-  // - sums: the whole tensor
+  // - sums: the whole tensor, as it travels (sum_numbers.h: as_sent()); of one member alone it is not rounded
   void begin(OperationId id, const Operation& operation, Slices input, CollectiveEvents& out);
 
   // A message on our channel.
@@ -104,6 +108,13 @@ class Collectives {
 
   // A peer is lost for good, as an incarnation. What it has sent for operations to begin is forgotten.
   void lost(net::PeerId peer, CollectiveEvents& out);
+
+  // kAside: work that is to be done next; nothing: none, or some is under way.
+  [[nodiscard]] std::function<void()> take_work();
+  // It is done. Its operation may have failed meanwhile.
+  void worked(CollectiveEvents& out);
+  // Numbers that were added, rounded or read within calls of this object.
+  [[nodiscard]] std::uint64_t numbers_touched() const;
 
   // The first operation without a result, and the members that have not sent what it needs from them now.
   // Nothing: none is under way.
@@ -142,6 +153,7 @@ class Collectives {
             CollectiveEvents& out);
   void send(OperationId id, const Exchange& exchange, Outbox outbox, CollectiveEvents& out) const;
   void settle(OperationId id, CollectiveEvents& out);
+  void end(std::map<OperationId, Running>::iterator running);
   void fail_all(std::optional<net::PeerId> lost, CollectiveEvents& out);
   void broke(net::PeerId peer, Error error, CollectiveEvents& out);
 
@@ -150,6 +162,8 @@ class Collectives {
   std::size_t me_ = 0;               // our rank
   std::optional<net::PeerId> lost_;  // the first member of the view that was lost
   std::map<OperationId, Running> exchanges_;
+  std::optional<std::pair<OperationId, std::shared_ptr<SumWork>>> working_;
+  std::uint64_t touched_ = 0;  // by operations that are over
   EarlyByKey early_;
   std::map<net::PeerId, std::uint64_t> early_bytes_;
 };

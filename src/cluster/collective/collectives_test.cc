@@ -60,7 +60,7 @@ TEST(Collectives, EqualTheReference) {
       for (const OperationKind kind : kKinds) {
         for (const auto& parts : shapes(ranks, rng)) {
           const Job job = make_job(kind, parts, rng);
-          Members members(ranks, seed);
+          Members members(ranks, seed, small_limits(), {}, formed_at(seed));
           members.install(view_of(ranks));
           for (std::size_t rank = 0; rank < ranks; ++rank) members.begin(rank, 1, job);
           members.deliver_all();
@@ -140,7 +140,7 @@ TEST(Collectives, ManyAtOnceInAnyOrder) {
       for (std::uint64_t& part : parts) part = rng.below(60);
       jobs.push_back(make_job(kKinds[rng.below(kKinds.size())], parts, rng));
     }
-    Members members(ranks, seed);
+    Members members(ranks, seed, small_limits(), {}, formed_at(seed));
     members.install(view_of(ranks));
     std::vector<std::set<std::uint64_t>> to_begin(ranks, {0, 1, 2, 3, 4, 5});
     for (std::size_t left = 6 * ranks; left > 0;) {
@@ -187,8 +187,7 @@ TEST(Collectives, BytesAndMessagesAsThePageSays) {
         members.deliver_all();
         std::uint64_t whole = 0;
         for (const std::uint64_t part : parts) whole += 4 * part;
-        const bool direct =
-            kind == OperationKind::kAllReduce && goes_direct(small_limits(), whole / 4, ranks);
+        const bool direct = kind == OperationKind::kAllReduce && goes_direct(small_limits(), whole, ranks);
         const bool sums = kind == OperationKind::kAllReduce && !direct;
         const bool gather = kind == OperationKind::kAllGather;
         for (std::size_t i = 0; i < ranks; ++i) {

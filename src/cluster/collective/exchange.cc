@@ -42,7 +42,7 @@ std::uint64_t input_bytes(const Operation& operation, std::size_t me) {
   if (operation.kind == OperationKind::kAllGather) return operation.parts[me];
   const std::uint64_t whole =
       std::accumulate(operation.parts.begin(), operation.parts.end(), std::uint64_t{0});
-  return sums(operation.kind) ? whole * sizeof(float) : whole;
+  return sums(operation.kind) ? whole * travel_bytes(operation.numbers) : whole;
 }
 
 }  // namespace
@@ -57,8 +57,13 @@ wire::Collective::Operation wire_name(OperationKind kind) {
   return wire::Collective::NONE;
 }
 
-Exchange::Exchange(const Operation& operation, std::size_t me, Slices input, const CollectiveLimits& limits)
-    : kind_(operation.kind), me_(me), members_(operation.parts.size()) {
+Exchange::Exchange(const Operation& operation, std::size_t me, Slices input, const CollectiveLimits& limits,
+                   SumsFormed formed)
+    : kind_(operation.kind),
+      numbers_(operation.numbers),
+      formed_(formed),
+      me_(me),
+      members_(operation.parts.size()) {
   CHECK(me < members_.size(), me, members_.size());
   const std::uint64_t expected = input_bytes(operation, me);
   CHECK(total_bytes(input) == expected, total_bytes(input), expected);
@@ -66,12 +71,12 @@ Exchange::Exchange(const Operation& operation, std::size_t me, Slices input, con
   CHECK(operation.from.size() == (all_to_all ? members_.size() : 0), operation.from.size());
   CHECK(!all_to_all || operation.from[me] == operation.parts[me], operation.from[me], operation.parts[me]);
   if (members_.size() == 1) {
+    if (sums(kind_)) CHECK(!is_rounded(numbers_));
     members_[me_].here = std::move(input);
     return;
   }
   window_ = window_chunks(limits, members_.size());
-  in_two_rounds_ =
-      kind_ == OperationKind::kAllReduce && !goes_direct(limits, expected / sizeof(float), members_.size());
+  in_two_rounds_ = kind_ == OperationKind::kAllReduce && !goes_direct(limits, expected, members_.size());
   cut_input(operation, input, limits);
   plan_streams(operation, limits);
 }
@@ -80,7 +85,7 @@ Exchange::Exchange(const Operation& operation, std::size_t me, Slices input, con
 void Exchange::cut_input(const Operation& operation, const Slices& input, const CollectiveLimits& limits) {
   const bool cut =
       kind_ == OperationKind::kReduceScatter || kind_ == OperationKind::kAllToAll || in_two_rounds_;
-  const std::uint64_t unit = sums(kind_) ? sizeof(float) : 1;
+  const std::uint64_t unit = sums(kind_) ? travel_bytes(numbers_) : 1;
   SliceReader reader(input);
   for (std::size_t rank = 0; rank < members_.size(); ++rank) {
     Slices part = cut ? reader.take(operation.parts[rank] * unit) : input;
@@ -91,7 +96,7 @@ void Exchange::cut_input(const Operation& operation, const Slices& input, const 
     } else if (!sums(kind_)) {
       member.here = std::move(part);
     } else {
-      sum_.emplace(members_.size(), me_, std::move(part), member.out);
+      sum_.emplace(numbers_, members_.size(), me_, std::move(part), member.out, formed_);
     }
   }
 }
@@ -106,7 +111,7 @@ void Exchange::plan_streams(const Operation& operation, const CollectiveLimits& 
     } else {
       member.in = members_[me_].out;
     }
-    if (in_two_rounds_) member.sums = {part * sizeof(float), limits.chunk_bytes};
+    if (in_two_rounds_) member.sums = {part * travel_bytes(numbers_), limits.chunk_bytes};
     member.allowed = std::min(window_, member.out.chunks());
     member.granted = std::min(window_, member.in.chunks());
     missing_ += member.in.chunks() + member.sums.chunks();
@@ -153,7 +158,7 @@ Result<void> Exchange::on(std::size_t from, const wire::Collective& body, Slices
   }
   switch (body.kind()) {
     case wire::Collective::PART: return on_part(from, body.number(), std::move(payload), out);
-    case wire::Collective::SUM: return on_sum(from, body.number(), std::move(payload));
+    case wire::Collective::SUM: return on_sum(from, body.number(), std::move(payload), out);
     case wire::Collective::GRANT:
       if (!payload.empty()) return fault("a GRANT with a payload", "none");
       return on_grant(from, body.number(), out);
@@ -173,23 +178,55 @@ Result<void> Exchange::on_part(std::size_t from, std::uint64_t number, Slices pa
   if (!sums(kind_)) {
     for (Slice& slice : payload) member.here.push_back(std::move(slice));
   } else {
-    on_finished(sum_->add(from, std::move(payload)), out);
+    on_chunk(sum_->add(from, std::move(payload)), out);
   }
   return {};
 }
 
-// Takes the chunk that our part's sum has finished, if there is one. In two rounds everybody gets it, too.
-void Exchange::on_finished(Slices sums, Outbox& out) {
-  if (sums.empty()) return;
+// A chunk of our part is given by all. In two rounds everybody gets its sum, as it travels.
+void Exchange::on_chunk(OrderedSum::Chunk chunk, Outbox& out) {
+  if (!chunk.terms.empty()) {
+    return want({.numbers = numbers_, .terms = std::move(chunk.terms), .goes_on = in_two_rounds_}, me_, out);
+  }
+  if (chunk.sum.empty()) return;
+  SumWork done{.numbers = numbers_, .sum = std::move(chunk.sum)};
+  touched_ += members_.size() * total_bytes(done.sum) / number_bytes(numbers_);
+  if (in_two_rounds_) {
+    done.sent = as_sent(numbers_, done.sum);
+    done.sum = as_received(numbers_, done.sent);
+  }
+  on_done(done, me_, out);
+}
+
+void Exchange::want(SumWork work, std::size_t rank, Outbox& out) {
+  if (formed_ == SumsFormed::kAside) {
+    works_.push_back({.work = std::make_shared<SumWork>(std::move(work)), .rank = rank});
+    return;
+  }
+  touched_ += total_bytes(work.terms.front()) / travel_bytes(numbers_);
+  work.run();
+  on_done(work, rank, out);
+}
+
+void Exchange::worked(Outbox& out) {
+  CHECK(!works_.empty());
+  const Wanted done = works_.front();
+  works_.pop_front();
+  if (done.rank == me_) sum_->worked();
+  on_done(*done.work, done.rank, out);
+}
+
+void Exchange::on_done(SumWork& work, std::size_t rank, Outbox& out) {
+  members_[rank].here.push_back(std::move(work.sum.front()));
+  if (rank != me_) return;
   if (in_two_rounds_) {
     for (std::size_t offset = 1; offset < members_.size(); ++offset) {
       out.push_back({.to = after(offset),
                      .kind = wire::Collective::SUM,
                      .number = sum_->finished() - 1,
-                     .payload = sums});
+                     .payload = work.sent});
     }
   }
-  members_[me_].here.push_back(std::move(sums.front()));
   grant(std::min(sum_->finished() + window_, members_[me_].out.chunks()), out);
 }
 
@@ -204,7 +241,7 @@ void Exchange::grant(std::uint64_t target, Outbox& out) {
   }
 }
 
-Result<void> Exchange::on_sum(std::size_t from, std::uint64_t number, Slices payload) {
+Result<void> Exchange::on_sum(std::size_t from, std::uint64_t number, Slices payload, Outbox& out) {
   Member& member = members_[from];
   if (auto good = check_chunk(member.sums, member.summed, member.sums.chunks(), number, total_bytes(payload));
       !good.ok()) {
@@ -212,7 +249,11 @@ Result<void> Exchange::on_sum(std::size_t from, std::uint64_t number, Slices pay
   }
   ++member.summed;
   --missing_;
-  for (Slice& slice : payload) member.here.push_back(std::move(slice));
+  if (is_rounded(numbers_)) {
+    want({.numbers = numbers_, .terms = {std::move(payload)}}, from, out);
+  } else {
+    for (Slice& slice : payload) member.here.push_back(std::move(slice));
+  }
   return {};
 }
 

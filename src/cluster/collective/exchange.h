@@ -10,6 +10,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -17,6 +19,7 @@
 #include "base/slice.h"
 #include "cluster/collective/operation.h"
 #include "cluster/collective/ordered_sum.h"
+#include "cluster/collective/sum_numbers.h"
 
 namespace gossamer::cluster {
 
@@ -34,15 +37,25 @@ using Outbox = std::vector<Outgoing>;
 class Exchange {
  public:
   // Requires input and parts as Collectives::begin() does.
-  Exchange(const Operation& operation, std::size_t me, Slices input, const CollectiveLimits& limits);
+  Exchange(const Operation& operation, std::size_t me, Slices input, const CollectiveLimits& limits,
+           SumsFormed formed = SumsFormed::kAtOnce);
 
   void start(Outbox& out);
   // Takes a message. The error, without `where`, is for one that a correct member never sends; it changes
   // nothing.
   [[nodiscard]] Result<void> on(std::size_t from, const wire::Collective& body, Slices payload, Outbox& out);
 
+  // kAside: the work that comes first; nothing: none. It stays the first until the caller says that it is
+  // done.
+  [[nodiscard]] std::shared_ptr<SumWork> work() const {
+    return works_.empty() ? nullptr : works_.front().work;
+  }
+  void worked(Outbox& out);
+  // Numbers that were added, rounded or read within the calls above.
+  [[nodiscard]] std::uint64_t numbers_touched() const { return touched_; }
+
   // The result is here.
-  [[nodiscard]] bool complete() const { return missing_ == 0; }
+  [[nodiscard]] bool complete() const { return missing_ == 0 && works_.empty(); }
   // All of our chunks are sent. If complete(), nothing will come either.
   [[nodiscard]] bool sent_all() const { return unsent_ == 0; }
   [[nodiscard]] bool sent_all_to(std::size_t rank) const {
@@ -82,16 +95,27 @@ class Exchange {
   void send_allowed(Outbox& out);
   void grant(std::uint64_t target, Outbox& out);
   [[nodiscard]] Result<void> on_part(std::size_t from, std::uint64_t number, Slices payload, Outbox& out);
-  [[nodiscard]] Result<void> on_sum(std::size_t from, std::uint64_t number, Slices payload);
+  [[nodiscard]] Result<void> on_sum(std::size_t from, std::uint64_t number, Slices payload, Outbox& out);
   [[nodiscard]] Result<void> on_grant(std::size_t from, std::uint64_t number, Outbox& out);
-  void on_finished(Slices sums, Outbox& out);
+  void on_chunk(OrderedSum::Chunk chunk, Outbox& out);
+  // Work for a chunk of the result that lies in the part of that rank.
+  void want(SumWork work, std::size_t rank, Outbox& out);
+  void on_done(SumWork& work, std::size_t rank, Outbox& out);
 
   const OperationKind kind_;
+  const SumNumbers numbers_;
+  const SumsFormed formed_;
   const std::size_t me_;
   bool in_two_rounds_ = false;
   std::uint64_t window_ = 0;
   std::vector<Member> members_;  // by rank; members_[me_] has only `here`
   std::optional<OrderedSum> sum_;
+  struct Wanted {
+    std::shared_ptr<SumWork> work;
+    std::size_t rank;
+  };
+  std::deque<Wanted> works_;
+  std::uint64_t touched_ = 0;
   std::uint64_t missing_ = 0;  // chunks to receive, PART and SUM
   std::uint64_t unsent_ = 0;   // chunks of PART; a SUM goes out when it is made
 };

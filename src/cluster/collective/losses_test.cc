@@ -213,7 +213,7 @@ TEST(Losses, ViewsFollowOneAnother) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Rng rng(seed, Purpose::kTest);
     const std::size_t ranks = 2 + rng.below(3);
-    Members members(ranks, seed);
+    Members members(ranks, seed, small_limits(), {}, formed_at(seed));
     std::vector<Job> jobs;
     for (int i = 0; i < 4; ++i) {
       const Case& one = kCases[rng.below(kCases.size())];

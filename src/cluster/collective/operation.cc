@@ -7,10 +7,16 @@
 
 namespace gossamer::cluster {
 
-std::vector<std::uint64_t> equal_parts(std::uint64_t total, std::size_t ranks) {
-  CHECK(ranks > 0);
-  std::vector<std::uint64_t> parts(ranks, total / ranks);
-  for (std::uint64_t i = 0; i < total % ranks; ++i) ++parts[i];
+std::vector<std::uint64_t> equal_parts(std::uint64_t total, std::size_t ranks, std::uint64_t multiple) {
+  CHECK(ranks > 0 && multiple > 0, ranks, multiple);
+  const std::uint64_t pieces = (total + multiple - 1) / multiple;
+  std::vector<std::uint64_t> parts(ranks);
+  std::uint64_t left = total;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const std::uint64_t own = pieces / ranks + (rank < pieces % ranks ? 1 : 0);
+    parts[rank] = std::min(own * multiple, left);
+    left -= parts[rank];
+  }
   return parts;
 }
 
@@ -20,11 +26,11 @@ std::uint64_t window_chunks(const CollectiveLimits& limits, std::size_t ranks) {
                                    limits.most_window);
 }
 
-bool goes_direct(const CollectiveLimits& limits, std::uint64_t elements, std::size_t ranks) {
+bool goes_direct(const CollectiveLimits& limits, std::uint64_t bytes, std::size_t ranks) {
   if (ranks <= 2) return true;
   // A product of all three could overflow, so the limit is divided.
   const std::uint64_t twice_the_pairs = static_cast<std::uint64_t>(ranks - 1) * (ranks - 2);
-  return elements * sizeof(float) <= limits.direct_extra_bytes * ranks / twice_the_pairs;
+  return bytes <= limits.direct_extra_bytes * ranks / twice_the_pairs;
 }
 
 }  // namespace gossamer::cluster

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "cluster/collective/sum_numbers.h"
 
 namespace gossamer::cluster {
 
@@ -22,19 +23,23 @@ struct Operation {
   OperationKind kind = OperationKind::kAllGather;
   // By rank; may be unequal, and 0:
   // - all-gather: bytes of that rank's part
-  // - sums: elements of f32
+  // - sums: numbers
   // - all-to-all: bytes from us for that rank
   std::vector<std::uint64_t> parts;
   // All-to-all alone, by rank: bytes for us from that rank. Our own entry equals the one in `parts`.
   std::vector<std::uint64_t> from = {};
+  SumNumbers numbers = SumNumbers::kF32;  // of sums
 };
 
-// Cuts `total` elements into parts for `ranks` members that differ by at most one. Requires ranks > 0.
-[[nodiscard]] std::vector<std::uint64_t> equal_parts(std::uint64_t total, std::size_t ranks);
+// Cuts `total` numbers into parts for `ranks` members, in pieces of `multiple`; the last piece may be
+// smaller. Parts differ by one piece at most, a small one counted as whole. Requires ranks > 0 and multiple >
+// 0.
+[[nodiscard]] std::vector<std::uint64_t> equal_parts(std::uint64_t total, std::size_t ranks,
+                                                     std::uint64_t multiple = 1);
 
 // The protocol's numbers. Only tests use others, as they must be the same everywhere.
 struct CollectiveLimits {
-  std::uint64_t chunk_bytes = 1ULL << 20;         // a multiple of 4
+  std::uint64_t chunk_bytes = 1ULL << 20;         // a multiple of 8
   std::uint64_t waiting_bytes = 64ULL << 20;      // for one sum under way, of all members together
   std::uint64_t most_window = 4;                  // chunks, for each member
   std::uint64_t direct_extra_bytes = 1ULL << 20;  // a direct all-reduce may send so much more than two rounds
@@ -49,8 +54,8 @@ struct CollectiveLimits {
 // A GRANT goes out each time when a sum is so many chunks further.
 [[nodiscard]] inline std::uint64_t grant_step(std::uint64_t window) { return window / 2; }
 
-// Whether an all-reduce of `elements` is done in one round.
-[[nodiscard]] bool goes_direct(const CollectiveLimits& limits, std::uint64_t elements, std::size_t ranks);
+// Whether an all-reduce of so many bytes, as they travel, is done in one round.
+[[nodiscard]] bool goes_direct(const CollectiveLimits& limits, std::uint64_t bytes, std::size_t ranks);
 
 // A run of bytes from one member to another, in chunks.
 struct StreamShape {

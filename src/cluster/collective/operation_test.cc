@@ -23,6 +23,21 @@ TEST(Operation, EqualParts) {
   }
 }
 
+// Claim: parts are cut in pieces: only the last one that is not empty may end within a piece.
+TEST(Operation, PartsOfWholePieces) {
+  EXPECT_EQ(equal_parts(200, 2, 64), (std::vector<std::uint64_t>{128, 72}));
+  EXPECT_EQ(equal_parts(64, 3, 64), (std::vector<std::uint64_t>{64, 0, 0}));
+  EXPECT_EQ(equal_parts(130, 4, 64), (std::vector<std::uint64_t>{64, 64, 2, 0}));
+  for (std::uint64_t total = 0; total < 1000; total += 7) {
+    for (std::size_t ranks = 1; ranks < 8; ++ranks) {
+      const std::vector<std::uint64_t> parts = equal_parts(total, ranks, 64);
+      EXPECT_EQ(std::accumulate(parts.begin(), parts.end(), std::uint64_t{0}), total);
+      EXPECT_LE(std::ranges::count_if(parts, [](std::uint64_t part) { return part % 64 != 0; }), 1);
+      EXPECT_LT(parts.front() - parts.back(), 128U);
+    }
+  }
+}
+
 // An all-reduce goes direct if that sends at most 1 MiB more than two rounds do; two members always do.
 TEST(Operation, DirectWhileItCostsLittle) {
   const CollectiveLimits limits;
@@ -35,11 +50,11 @@ TEST(Operation, DirectWhileItCostsLittle) {
       return (nodes - 1) * bytes - 2 * (nodes - 1) / nodes * bytes;
     };
     std::uint64_t most = 0;
-    while (goes_direct(limits, most + 1, n)) ++most;
+    while (goes_direct(limits, 4 * (most + 1), n)) ++most;
     EXPECT_LE(extra(most), 1048576) << n;
     EXPECT_GT(extra(most + 1), 1048576) << n;
   }
-  EXPECT_FALSE(goes_direct(limits, 1ULL << 61, 1ULL << 31));
+  EXPECT_FALSE(goes_direct(limits, 1ULL << 63, 1ULL << 31));
 }
 
 // The bytes that may wait for one sum are 64 MiB, as long as each member can have two chunks under way.

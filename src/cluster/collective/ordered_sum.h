@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OrderedSum: the sum of one f32 vector from each rank, chunk by chunk. The order is always ((x0 + x1) + x2)
+// OrderedSum: the sum of one vector from each rank, chunk by chunk. The order is always ((x0 + x1) + x2)
 // + ..., in whatever order the chunks come. Each rank's own chunks come in order. A chunk that must wait for
 // a lower rank is kept by reference. The caller bounds the waiting bytes, as it decides how far others may
 // send (docs/protocols/collective.md, "Memory").
+//
+// A sum is formed here as its terms come (kAtOnce), or by the caller elsewhere when all are here (kAside).
 //
 // Cost: one pass over each chunk. Thread rule: one owner.
 #pragma once
@@ -12,48 +14,58 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <span>
 #include <vector>
 
-#include "base/aligned_array.h"
 #include "base/slice.h"
 #include "cluster/collective/operation.h"
+#include "cluster/collective/sum_numbers.h"
 
 namespace gossamer::cluster {
 
-// Computes sum[i] += x[i]. The slices of x may be cut within an element. Requires equally many bytes.
-void add_floats(const Slices& x, std::span<float> sum);
+enum class SumsFormed : std::uint8_t { kAtOnce, kAside };
 
 class OrderedSum {
  public:
-  // `own`: the whole vector of rank `me`, of shape.bytes bytes. Requires ranks > 1, and chunks of whole
-  // elements.
-  OrderedSum(std::size_t ranks, std::size_t me, Slices own, StreamShape shape);
+  // A chunk that all ranks have given; both are empty where there is none.
+  struct Chunk {
+    Slices sum = {};                 // kAtOnce: numbers in one piece of memory, aligned
+    std::vector<Slices> terms = {};  // kAside: by rank, as they travel
+  };
 
-  // Takes the next chunk of a rank other than `me`. Requires the right size. Returns the chunk of the sum
-  // that it completes, or nothing. That chunk lies in one piece of memory, aligned for f32.
-  [[nodiscard]] Slices add(std::size_t rank, Slices chunk);
+  // `own`: the whole vector of rank `me` as it travels, of shape.bytes bytes. Requires ranks > 1, and chunks
+  // of whole numbers.
+  OrderedSum(SumNumbers numbers, std::size_t ranks, std::size_t me, Slices own, StreamShape shape,
+             SumsFormed formed = SumsFormed::kAtOnce);
 
-  [[nodiscard]] std::uint64_t finished() const { return finished_; }  // chunks
+  // Takes the next chunk of a rank other than `me`. Requires the right size. Returns the chunk that it
+  // completes, or nothing.
+  [[nodiscard]] Chunk add(std::size_t rank, Slices chunk);
+  // kAside: the sum of the first chunk that was returned is formed, of those of which this was not said yet.
+  void worked();
+
+  [[nodiscard]] std::uint64_t finished() const { return finished_; }  // chunks whose sum is formed
   [[nodiscard]] std::uint64_t waiting_bytes() const { return waiting_bytes_; }
 
  private:
-  struct Chunk {
+  struct Open {
     std::size_t added = 0;        // so many of the lowest ranks are in the sum
     std::vector<Slices> waiting;  // by rank
     std::vector<bool> here;       // by rank: in the sum, or waiting
-    std::shared_ptr<AlignedArray<float>> sum;
+    std::shared_ptr<NumberSum> sum;
   };
 
-  Chunk& chunk_at(std::uint64_t number);
-  void advance(Chunk& chunk, std::uint64_t bytes);
+  Open& chunk_at(std::uint64_t number);
+  void advance(Open& chunk, std::uint64_t bytes);
 
+  const SumNumbers numbers_;
   const std::size_t ranks_;
   const std::size_t me_;
   const StreamShape shape_;
+  const SumsFormed formed_;
   SliceReader own_;
   std::vector<std::uint64_t> arrived_;  // by rank: chunks
-  std::deque<Chunk> chunks_;            // from finished_ on
+  std::deque<Open> chunks_;             // those that not all ranks have given yet
+  std::uint64_t given_ = 0;             // chunks that all ranks have given
   std::uint64_t finished_ = 0;
   std::uint64_t waiting_bytes_ = 0;
 };

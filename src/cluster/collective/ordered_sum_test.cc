@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -14,24 +13,13 @@
 namespace gossamer::cluster {
 namespace {
 
-// Five elements give the same sum in slices cut at any three places, also within elements.
-TEST(AddFloats, AnyCuts) {
-  Rng rng(1, Purpose::kTest);
-  const std::string x = random_floats(5, rng);
-  const std::string y = random_floats(5, rng);
-  const std::string expected = sum_by_rank({y, x});
-  for (std::size_t a = 0; a <= x.size(); ++a) {
-    for (std::size_t b = a; b <= x.size(); ++b) {
-      for (std::size_t c = b; c <= x.size(); ++c) {
-        const Slices cut = {Slice::of(x.substr(0, a)), Slice::of(x.substr(a, b - a)),
-                            Slice::of(x.substr(b, c - b)), Slice::of(x.substr(c))};
-        std::array<float, 5> sum{};
-        std::memcpy(sum.data(), y.data(), y.size());
-        add_floats(cut, sum);
-        ASSERT_EQ(std::memcmp(sum.data(), expected.data(), expected.size()), 0) << a << " " << b << " " << c;
-      }
-    }
-  }
+// The sum of a chunk, also where it is formed elsewhere.
+std::string summed(OrderedSum& sum, const OrderedSum::Chunk& chunk) {
+  if (chunk.terms.empty()) return joined(chunk.sum);
+  SumWork work{.numbers = SumNumbers::kF32, .terms = chunk.terms};
+  work.run();
+  sum.worked();
+  return joined(work.sum);
 }
 
 // The sum equals the sum by rank to the last bit, in all orders in which two chunks of each rank can come.
@@ -39,7 +27,9 @@ TEST(AddFloats, AnyCuts) {
 // then nothing waits.
 TEST(OrderedSum, AllOrdersOfArrival) {
   constexpr StreamShape kShape{28, 16};
-  for (std::size_t ranks = 2; ranks <= 4; ++ranks) {
+  for (std::size_t both = 4; both <= 9; ++both) {
+    const std::size_t ranks = both / 2;
+    const SumsFormed formed = both % 2 == 0 ? SumsFormed::kAtOnce : SumsFormed::kAside;
     Rng rng(ranks, Purpose::kTest);
     std::vector<std::string> inputs;
     for (std::size_t rank = 0; rank < ranks; ++rank) inputs.push_back(random_floats(7, rng));
@@ -50,7 +40,7 @@ TEST(OrderedSum, AllOrdersOfArrival) {
         if (rank != me) order.insert(order.end(), {rank, rank});
       }
       do {
-        OrderedSum sum(ranks, me, {Slice::of(inputs[me])}, kShape);
+        OrderedSum sum(SumNumbers::kF32, ranks, me, {Slice::of(inputs[me])}, kShape, formed);
         std::vector<std::uint64_t> given(ranks, 0);
         std::string result;
         for (const std::size_t rank : order) {
@@ -62,8 +52,8 @@ TEST(OrderedSum, AllOrdersOfArrival) {
             }
             return least;
           }();
-          result +=
-              joined(sum.add(rank, {Slice::of(inputs[rank].substr(chunk * 16, kShape.size_of(chunk)))}));
+          const std::string bytes = inputs[rank].substr(chunk * 16, kShape.size_of(chunk));
+          result += summed(sum, sum.add(rank, {Slice::of(bytes)}));
           ASSERT_EQ(sum.finished(), done);
         }
         ASSERT_EQ(result, expected);
@@ -75,12 +65,27 @@ TEST(OrderedSum, AllOrdersOfArrival) {
 
 // A chunk that cannot be added yet is kept and counted. The chunk of the lowest rank frees it.
 TEST(OrderedSum, WaitsForLowerRanks) {
-  OrderedSum sum(3, 2, {Slice::of(std::string(32, '\0'))}, {32, 16});
-  EXPECT_TRUE(sum.add(1, {Slice::of(std::string(16, '\0'))}).empty());
-  EXPECT_TRUE(sum.add(1, {Slice::of(std::string(16, '\0'))}).empty());
+  OrderedSum sum(SumNumbers::kF32, 3, 2, {Slice::of(std::string(32, '\0'))}, {32, 16});
+  EXPECT_TRUE(sum.add(1, {Slice::of(std::string(16, '\0'))}).sum.empty());
+  EXPECT_TRUE(sum.add(1, {Slice::of(std::string(16, '\0'))}).sum.empty());
   EXPECT_EQ(sum.waiting_bytes(), 32U);
-  EXPECT_EQ(sum.add(0, {Slice::of(std::string(16, '\0'))}).size(), 1U);
+  EXPECT_EQ(sum.add(0, {Slice::of(std::string(16, '\0'))}).sum.size(), 1U);
   EXPECT_EQ(sum.waiting_bytes(), 16U);
+}
+
+// Claim: what is summed elsewhere waits until that is done, and counts as finished only then. Chunks are done
+// in their order.
+TEST(OrderedSum, WaitsForItsWork) {
+  OrderedSum sum(SumNumbers::kF32, 2, 0, {Slice::of(std::string(28, '\0'))}, {28, 16}, SumsFormed::kAside);
+  EXPECT_EQ(sum.add(1, {Slice::of(std::string(16, '\0'))}).terms.size(), 2U);
+  EXPECT_EQ(sum.add(1, {Slice::of(std::string(12, '\0'))}).terms.size(), 2U);
+  EXPECT_EQ(sum.finished(), 0U);
+  EXPECT_EQ(sum.waiting_bytes(), 28U);
+  sum.worked();
+  EXPECT_EQ(sum.finished(), 1U);
+  EXPECT_EQ(sum.waiting_bytes(), 12U);
+  sum.worked();
+  EXPECT_EQ(sum.waiting_bytes(), 0U);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -37,6 +38,11 @@ inline CollectiveLimits small_limits() {
           .most_window = 4,
           .direct_extra_bytes = 64,
           .early_bytes = 1 << 20};
+}
+
+// Every second seed has its sums formed elsewhere.
+inline SumsFormed formed_at(std::uint64_t seed) {
+  return seed % 2 == 0 ? SumsFormed::kAtOnce : SumsFormed::kAside;
 }
 
 // An operation with everybody's input and the results that each must get, formed on one machine. In an
@@ -154,13 +160,15 @@ struct Sent {
 class Members {
  public:
   Members(std::size_t ranks, std::uint64_t seed, const CollectiveLimits& limits = small_limits(),
-          const std::function<bool(OperationId, OperationId)>& follows = {})
+          const std::function<bool(OperationId, OperationId)>& follows = {},
+          SumsFormed formed = SumsFormed::kAtOnce)
       : rng_(seed, Purpose::kTest, 1),
         queues_(ranks, std::vector<std::deque<net::Message>>(ranks)),
+        works_(ranks),
         sent(ranks) {
     for (std::size_t rank = 0; rank < ranks; ++rank) {
-      members_.push_back(std::make_unique<Collectives>(
-          Collectives::Options{.self = peer_of(rank), .channel = 3, .limits = limits, .follows = follows}));
+      members_.push_back(std::make_unique<Collectives>(Collectives::Options{
+          .self = peer_of(rank), .channel = 3, .limits = limits, .follows = follows, .formed = formed}));
     }
     outcomes.resize(ranks);
   }
@@ -173,8 +181,12 @@ class Members {
   }
   void begin(std::size_t rank, std::uint64_t id, const Job& job) {
     act(rank, [&](CollectiveEvents& out) {
-      members_[rank]->begin(OperationId(id), job.operation_of(rank),
-                            cut_anew({Slice::of(job.inputs[rank])}, rng_), out);
+      const Operation operation = job.operation_of(rank);
+      Slices input = {Slice::of(job.inputs[rank])};
+      const bool sums =
+          operation.kind == OperationKind::kReduceScatter || operation.kind == OperationKind::kAllReduce;
+      if (sums) input = as_sent(operation.numbers, std::move(input));
+      members_[rank]->begin(OperationId(id), operation, cut_anew(input, rng_), out);
     });
   }
   void on(std::size_t rank, net::PeerId from, net::Message message) {
@@ -201,10 +213,28 @@ class Members {
     message.payload = cut_anew(message.payload, rng_);
     on(pair.second, peer_of(pair.first), std::move(message));
   }
+  // Members whose work is not done, the lowest first.
+  [[nodiscard]] std::vector<std::size_t> at_work() const {
+    std::vector<std::size_t> ranks;
+    for (std::size_t rank = 0; rank < works_.size(); ++rank) {
+      if (works_[rank]) ranks.push_back(rank);
+    }
+    return ranks;
+  }
+  void work(std::size_t rank) {
+    std::exchange(works_[rank], {})();
+    act(rank, [&](CollectiveEvents& out) { members_[rank]->worked(out); });
+  }
   bool deliver_any() {
     const auto pairs = under_way();
-    if (pairs.empty()) return false;
-    deliver(pairs[rng_.below(pairs.size())]);
+    const auto ranks = at_work();
+    if (pairs.empty() && ranks.empty()) return false;
+    const std::uint64_t which = rng_.below(pairs.size() + ranks.size());
+    if (which < pairs.size()) {
+      deliver(pairs[which]);
+    } else {
+      work(ranks[which - pairs.size()]);
+    }
     return true;
   }
   void deliver_all() {
@@ -217,6 +247,7 @@ class Members {
       queues_[gone][rank].clear();
       queues_[rank][gone].clear();
     }
+    works_[gone] = {};
     dead_ = gone;
   }
 
@@ -247,6 +278,7 @@ class Members {
         broken.push_back(std::move(std::get<RuleBroken>(event)));
       }
     }
+    if (auto work = members_[rank]->take_work()) works_[rank] = std::move(work);
   }
   void note_sent(std::size_t rank, const net::Message& message) {
     wire::Collective body;
@@ -258,6 +290,7 @@ class Members {
   Rng rng_;
   std::vector<std::unique_ptr<Collectives>> members_;
   std::vector<std::vector<std::deque<net::Message>>> queues_;  // [from][to]
+  std::vector<std::function<void()>> works_;                   // under way, by rank
   std::optional<std::size_t> dead_;
 
  public:
