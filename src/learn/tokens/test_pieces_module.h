@@ -26,8 +26,8 @@ inline const std::vector<std::string> kTexts = {"\xE2\x96\x81",
                                                 "\xE2\x96\x81\xE2\x96\x81",
                                                 "a",
                                                 "b",
-                                                "\xE2\x96\x81"
-                                                "a",
+                                                ("\xE2\x96\x81"
+                                                 "a"),
                                                 "ab",
                                                 "bb",
                                                 "\xC3\xBC",
