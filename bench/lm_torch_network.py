@@ -5,6 +5,7 @@ It is written from that page and the head of src/engines/pipeline/stage/lm_shape
 dictionary with the keys of "model" in a model.json.
 """
 
+import contextlib
 import math
 
 import torch
@@ -178,7 +179,8 @@ def rate_of(schedule, step):
 
 
 def train_step(model, optimizer, parts, settings):
-    """One step over microbatches, (tokens, targets) each. `settings`: rate, clip (0: any).
+    """One step over microbatches, (tokens, targets) each. `settings`: rate, clip (0: any), and "forward", what the
+    forward pass runs in.
 
     Returns the mean loss of a token and the norm of the mean gradient, before it is clipped.
     """
@@ -186,7 +188,8 @@ def train_step(model, optimizer, parts, settings):
     optimizer.zero_grad(set_to_none=True)
     total = 0.0
     for tokens, targets in parts:
-        loss = model.loss_sum(tokens, targets)
+        with settings.get("forward", contextlib.nullcontext)():
+            loss = model.loss_sum(tokens, targets)
         (loss / count).backward()
         total += loss.item()
     norm = nn.utils.clip_grad_norm_(model.parameters(), settings["clip"] or math.inf)
