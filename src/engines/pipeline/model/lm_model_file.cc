@@ -66,8 +66,6 @@ Result<void> check_savable(const std::string& directory, const LmToSave& save) {
     if (const auto at = first_not_finite(tensor.weights))
       return not_savable(directory, fmt::format("tensor {} at {}", tensor.name, *at));
   }
-  if (save.about.held_out && !std::isfinite(save.about.held_out->mean_loss))
-    return not_savable(directory, fmt::format("a held-out loss of {}", save.about.held_out->mean_loss));
   return {};
 }
 

@@ -35,7 +35,7 @@ struct LmToSave {
 };
 // Writes `directory` (its parent must exist), in the type of the backend's weights. A crash or a full disk at
 // any moment leaves the earlier model, if any, or the new one. Errors: those of the disk; kFailed for a
-// weight or a loss that is not finite, and then nothing is written.
+// weight that is not finite, and then nothing is written.
 [[nodiscard]] Result<void> save_lm_model(host::Disk& disk, const std::string& directory,
                                          const LmToSave& save);
 

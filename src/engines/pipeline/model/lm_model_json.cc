@@ -82,34 +82,16 @@ Result<LmTokenizer> parse_tokenizer(const std::string& path, const LmJson& json)
   return tokenizer;
 }
 
-Result<std::optional<LmHeldOut>> parse_held_out(const std::string& path, const LmJson& json) {
-  if (json.is_null()) return std::optional<LmHeldOut>();
-  ModelFields fields(path, json, "held_out.");
-  const LmHeldOut held_out{.mean_loss = fields.wide_number("mean_loss"),
-                           .tokens = fields.count("tokens", {.least = 1}),
-                           .bytes = fields.count("bytes", {.least = 1})};
-  if (held_out.mean_loss < 0) fields.fail("mean_loss", fmt::format("{}", held_out.mean_loss), "at least 0");
-  if (fields.error()) return *fields.error();
-  return std::optional(held_out);
-}
-
 }  // namespace
 
 std::string format_lm_header(const LmAbout& about, tensors::DType dtype,
                              const tensors::WrittenShards& files) {
-  LmJson held_out;
-  if (about.held_out) {
-    held_out = {{"mean_loss", about.held_out->mean_loss},
-                {"tokens", about.held_out->tokens},
-                {"bytes", about.held_out->bytes}};
-  }
   LmJson fields = {
       {"model", shape_json(about.shape)},
       {"tokenizer",
        {{"name", about.tokenizer.name}, {"digest", fmt::format("{:016x}", about.tokenizer.digest)}}},
       {"dtype", tensors::name(dtype)},
-      {"steps", about.steps},
-      {"held_out", held_out}};
+      {"steps", about.steps}};
   return tensors::format_model_json({.engine = kLmEngine, .format = kLmModelFormat}, std::move(fields),
                                     files);
 }
@@ -128,9 +110,6 @@ Result<LmHeader> parse_lm_header(const std::string& path, std::string_view text)
   auto tokenizer = parse_tokenizer(path, fields.any("tokenizer"));
   if (!tokenizer.ok()) return tokenizer.error();
   header.about.tokenizer = *std::move(tokenizer);
-  const auto held_out = parse_held_out(path, fields.any("held_out"));
-  if (!held_out.ok()) return held_out.error();
-  header.about.held_out = *held_out;
   if (fields.error()) return *fields.error();
   auto shards = tensors::read_model_shards(path, *json);
   if (!shards.ok()) return shards.error();

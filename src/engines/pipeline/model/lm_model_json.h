@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,20 +26,11 @@ struct LmTokenizer {
   bool operator==(const LmTokenizer&) const = default;
 };
 
-// How well the model predicted a held-out text.
-struct LmHeldOut {
-  double mean_loss = 0;      // of a token, nats, at least 0
-  std::uint64_t tokens = 1;  // targets, at least 1
-  std::uint64_t bytes = 1;   // of the text, at least 1
-  bool operator==(const LmHeldOut&) const = default;
-};
-
 // What model.json tells beside the files.
 struct LmAbout {
   LmShape shape;
   LmTokenizer tokenizer;
   std::uint64_t steps = 0;  // that it was trained
-  std::optional<LmHeldOut> held_out = {};
   bool operator==(const LmAbout&) const = default;
 };
 

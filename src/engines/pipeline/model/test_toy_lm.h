@@ -25,10 +25,7 @@ struct ToyLm {
       .vocabulary = 5, .context = 3, .width = 4, .heads = 2, .hidden = 6, .layers = 2};
 
   static LmAbout about() {
-    return {.shape = kShape,
-            .tokenizer = {.name = "bytes", .digest = 0xABCDEF},
-            .steps = 17,
-            .held_out = LmHeldOut{.mean_loss = 0.1, .tokens = 33, .bytes = 44}};
+    return {.shape = kShape, .tokenizer = {.name = "bytes", .digest = 0xABCDEF}, .steps = 17};
   }
   static std::unique_ptr<StageBackend> model(const LmShape& shape, std::uint64_t seed) {
     return make_toy_stage({.vocabulary = shape.vocabulary,
