@@ -11,8 +11,6 @@ using torch::autograd::variable_list;
 
 constexpr double kNormEpsilon = 1e-5;
 
-std::uint64_t bytes_of(const at::Tensor& tensor) { return tensor.defined() ? tensor.nbytes() : 0; }
-
 // The linear layer as a node of torch's graph: the input's gradient now, the weight's product later.
 struct LinearFunction : torch::autograd::Function<LinearFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const TorchLinear* linear,
@@ -75,7 +73,9 @@ at::Tensor rotated(const at::Tensor& x, const TorchContext& context) {
   const std::vector<at::Tensor> halves = x.chunk(2, 3);
   const at::Tensor& cosines = context.cosines;
   const at::Tensor& sines = context.sines;
-  return at::cat({halves[0] * cosines - halves[1] * sines, halves[1] * cosines + halves[0] * sines}, 3);
+  // Heads of two columns would come out in another order, for which attention keeps all pairs of tokens.
+  return at::cat({halves[0] * cosines - halves[1] * sines, halves[1] * cosines + halves[0] * sines}, 3)
+      .contiguous();
 }
 
 at::Tensor LayerRun::attention(const at::Tensor& query_key_value, const TorchContext& context) const {
@@ -119,11 +119,12 @@ void TorchWaiting::add() {
   sums_.clear();
 }
 
-std::uint64_t TorchWaiting::bytes() const {
-  std::uint64_t bytes = 0;
-  for (const Product& product : products_) bytes += bytes_of(product.input) + bytes_of(product.gradient);
-  for (const Sum& sum : sums_) bytes += bytes_of(sum.gradient);
-  return bytes;
+void TorchWaiting::count(TorchStorages& storages) const {
+  for (const Product& product : products_) {
+    storages.add(product.input);
+    storages.add(product.gradient);
+  }
+  for (const Sum& sum : sums_) storages.add(sum.gradient);
 }
 
 TorchNode run_norm(const TorchNorm& norm, LmNorm kind, const at::Tensor& x, TorchGraph graph) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "engines/pipeline/stage/lm_shape.h"
@@ -41,6 +42,19 @@ struct TorchLayer {
   TorchLinear out;
 };
 
+// The memory of tensors, that which several of them share once.
+class TorchStorages {
+ public:
+  void add(const at::Tensor& tensor) {
+    if (tensor.defined() && seen_.insert(tensor.storage().data()).second) bytes_ += tensor.storage().nbytes();
+  }
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  std::set<const void*> seen_;
+  std::uint64_t bytes_ = 0;
+};
+
 // What will be added to accumulators.
 class TorchWaiting {
  public:
@@ -53,7 +67,7 @@ class TorchWaiting {
   }
   // Forms all products, adds all, and forgets them.
   void add();
-  [[nodiscard]] std::uint64_t bytes() const;
+  void count(TorchStorages& storages) const;
 
  private:
   struct Product {

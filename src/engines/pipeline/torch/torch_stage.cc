@@ -9,14 +9,12 @@
 #include <utility>
 
 #include "base/check.h"
+#include "engines/pipeline/stage/lm_activations.h"
 #include "engines/pipeline/torch/torch_weights.h"
 #include "exact/exact_math.h"
 
 namespace gossamer::pipeline {
 namespace {
-
-// The scores of so many tokens are computed at once, about. Their gradients wait for all tokens.
-constexpr std::int64_t kScoresAtOnce = std::int64_t{1} << 24;
 
 Error torch_failed(const std::exception& failure) {
   // The first line says what failed; the others are torch's own stack.
@@ -79,6 +77,7 @@ class TorchStage final : public StageBackend {
   }
 
   [[nodiscard]] const LmShape& shape() const { return options_.shape; }
+  [[nodiscard]] Precision precision() const { return options_.precision; }
   [[nodiscard]] const TorchWeights& weights() const { return weights_; }
   [[nodiscard]] TorchContext context_of(const Microbatch& microbatch) const;
   // What the first layer takes.
@@ -166,6 +165,13 @@ class TorchTask final : public StageTask {
  private:
   enum class Phase { kForward, kBetween, kAgain, kBackward, kPassed, kFailed };
 
+  // The head, while some tokens are scored and others are not. Without gradient their tensors are undefined.
+  struct Scores {
+    at::Tensor normed;  // input of the head
+    at::Tensor gradients, normed_gradient;
+    std::int64_t from = 0;  // the first token that has no score
+    double loss = 0;
+  };
   // One layer, applied once.
   struct Piece {
     at::Tensor input;  // without graph
@@ -185,7 +191,9 @@ class TorchTask final : public StageTask {
   }
   [[nodiscard]] std::size_t heads() const { return stage_.cut().has_head() ? 1 : 0; }
   void forward_piece(std::size_t k, TorchGraph graph);
-  void score(bool with_gradient);
+  void begin_scores(bool with_gradient);
+  // Scores some of the tokens. True: some are left.
+  [[nodiscard]] bool score_next(bool with_gradient);
   void backward_head();
   void backward_piece(std::size_t k);
   void add_embedding();
@@ -217,6 +225,7 @@ class TorchTask final : public StageTask {
   TorchNode head_node_;
   at::Tensor normed_gradient_;
   TorchWaiting head_waiting_;
+  std::optional<Scores> scores_;
   LossSum loss_;
 };
 
@@ -247,37 +256,49 @@ void TorchTask::forward_piece(std::size_t k, TorchGraph graph) {
   (k + 1 < pieces_.size() ? pieces_[k + 1].input : last_) = output;
 }
 
-// The scores of some tokens at a time. A gradient is softmax(scores) - one_hot(target).
-void TorchTask::score(bool with_gradient) {
-  const at::NoGradGuard no_graph;
+void TorchTask::begin_scores(bool with_gradient) {
   const TorchWeights& weights = stage_.weights();
   head_node_ = run_norm(weights.head_norm(), stage_.shape().norm, last_,
                         with_gradient ? TorchGraph::kBuild : TorchGraph::kNone);
-  const at::Tensor normed = head_node_.output.detach();
-  const std::int64_t rows = std::max<std::int64_t>(1, kScoresAtOnce / stage_.shape().vocabulary);
-  at::Tensor gradients;
+  scores_.emplace();
+  scores_->normed = head_node_.output.detach();
+  if (!with_gradient) return;
+  const std::int64_t tokens = scores_->normed.size(0);
+  const auto words = static_cast<std::int64_t>(stage_.shape().vocabulary);
+  scores_->gradients = at::empty({tokens, words}, weights.layer_type());
+  scores_->normed_gradient = at::empty_like(scores_->normed);
+}
+
+// A gradient is softmax(scores) - one_hot(target).
+bool TorchTask::score_next(bool with_gradient) {
+  const at::NoGradGuard no_graph;
+  if (!scores_.has_value()) begin_scores(with_gradient);
+  Scores& part = *scores_;
+  const TorchLinear& head = stage_.weights().head();
+  const std::uint64_t at_once = std::max<std::uint64_t>(1, kScoresAtOnce / stage_.shape().vocabulary);
+  const std::int64_t count = std::min(static_cast<std::int64_t>(at_once), part.normed.size(0) - part.from);
+  const at::Tensor targets = targets_.narrow(0, part.from, count).unsqueeze(1);
+  const at::Tensor scores =
+      at::linear(part.normed.narrow(0, part.from, count), head.weight).to(stage_.weights().wide_type());
+  at::Tensor likelihoods = at::log_softmax(scores, 1);
+  part.loss -= likelihoods.gather(1, targets).sum(at::kDouble).item<double>();
   if (with_gradient) {
-    gradients = at::empty({normed.size(0), static_cast<std::int64_t>(stage_.shape().vocabulary)},
-                          weights.layer_type());
-  }
-  double loss = 0;
-  for (std::int64_t from = 0; from < normed.size(0); from += rows) {
-    const std::int64_t count = std::min(rows, normed.size(0) - from);
-    const at::Tensor targets = targets_.narrow(0, from, count).unsqueeze(1);
-    const at::Tensor scores =
-        at::linear(normed.narrow(0, from, count), weights.head().weight).to(weights.wide_type());
-    at::Tensor likelihoods = at::log_softmax(scores, 1);
-    loss -= likelihoods.gather(1, targets).sum(at::kDouble).item<double>();
-    if (!with_gradient) continue;
     likelihoods.exp_();
     likelihoods.scatter_add_(1, targets, at::full_like(targets, -1, likelihoods.options()));
-    gradients.narrow(0, from, count).copy_(likelihoods);
+    at::Tensor gradients = part.gradients.narrow(0, part.from, count);
+    gradients.copy_(likelihoods);
+    at::Tensor normed_gradient = part.normed_gradient.narrow(0, part.from, count);
+    at::mm_out(normed_gradient, gradients, head.weight);
   }
+  part.from += count;
+  if (part.from < part.normed.size(0)) return true;
+  loss_ = {.loss = part.loss, .tokens = static_cast<std::uint64_t>(targets_.size(0))};
   if (with_gradient) {
-    normed_gradient_ = at::mm(gradients, weights.head().weight);
-    head_waiting_.product(weights.head(), normed, gradients);
+    normed_gradient_ = part.normed_gradient;
+    head_waiting_.product(head, part.normed, part.gradients);
   }
-  loss_ = {.loss = loss, .tokens = static_cast<std::uint64_t>(targets_.size(0))};
+  scores_.reset();
+  return false;
 }
 
 void TorchTask::drop_what_is_not_kept() {
@@ -301,8 +322,8 @@ Result<bool> TorchTask::forward_next() {
       ++done_;
       if (keep_ == Keep::kInput && done_ > 1) pieces_[done_ - 1].input.reset();
       if (done_ < pieces_.size() || stage_.cut().has_head()) return true;
-    } else {
-      score(keep_ == Keep::kAll);
+    } else if (score_next(keep_ == Keep::kAll)) {
+      return true;
     }
     if (!stage_.cut().has_head()) output_ = last_.to(stage_.weights().wide_type()).contiguous();
     phase_ = Phase::kBetween;
@@ -343,7 +364,6 @@ Result<void> TorchTask::begin_backward(std::optional<ConstNumbers> gradient) {
 }
 
 void TorchTask::backward_head() {
-  if (!normed_gradient_.defined()) score(true);
   gradient_ = run_backward(head_node_, normed_gradient_, head_waiting_);
   normed_gradient_.reset();
 }
@@ -366,6 +386,7 @@ Result<bool> TorchTask::backward_next() {
       return true;
     }
     if (passed_ < heads()) {
+      if (!normed_gradient_.defined() && score_next(true)) return true;
       backward_head();
     } else {
       backward_piece(pieces_.size() - 1 - (passed_ - heads()));
@@ -409,21 +430,26 @@ Result<bool> TorchTask::add_next() {
 }
 
 std::uint64_t TorchTask::bytes() const {
-  std::uint64_t bytes = 0;
-  const auto add = [&](const at::Tensor& tensor) { bytes += tensor.defined() ? tensor.nbytes() : 0; };
-  // A graph has about 6 values of the layer's width, and 2 or 3 of its hidden width, for each token.
   const LmShape& shape = stage_.shape();
-  const std::uint64_t hiddens = shape.activation == LmActivation::kSwiGlu ? 4 : 2;
+  const auto tokens = static_cast<std::uint64_t>(context_.windows * context_.context);
+  TorchStorages storages;
+  std::uint64_t graphs = 0;
   for (const Piece& piece : pieces_) {
-    add(piece.input);
-    bytes += piece.waiting.bytes();
-    if (piece.node.output.defined())
-      bytes += piece.node.output.nbytes() * (8 * shape.width + hiddens * shape.hidden) / shape.width;
+    storages.add(piece.input);
+    storages.add(piece.node.output);
+    piece.waiting.count(storages);
+    if (piece.node.output.defined()) graphs += layer_graph_bytes(shape, stage_.precision(), tokens);
   }
-  bytes += head_waiting_.bytes();
-  for (const at::Tensor* tensor : {&last_, &output_, &gradient_, &input_gradient_, &normed_gradient_})
-    add(*tensor);
-  return bytes;
+  if (!head_node_.parameters.empty()) graphs += head_graph_bytes(shape, stage_.precision(), tokens);
+  head_waiting_.count(storages);
+  if (scores_.has_value()) {
+    storages.add(scores_->gradients);
+    storages.add(scores_->normed_gradient);
+  }
+  for (const at::Tensor* tensor : {&tokens_, &targets_, &context_.cosines, &context_.sines, &last_, &output_,
+                                   &gradient_, &input_gradient_, &normed_gradient_, &head_node_.output})
+    storages.add(*tensor);
+  return graphs + storages.bytes();
 }
 
 Result<std::unique_ptr<StageTask>> TorchStage::begin(const Microbatch& microbatch, Keep keep) {

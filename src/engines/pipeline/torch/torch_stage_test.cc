@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "engines/pipeline/stage/lm_activations.h"
 #include "engines/pipeline/stage/stage_optimizer.h"
 
 namespace gossamer::pipeline {
@@ -232,6 +233,37 @@ TEST(TorchStage, WorksPieceByPiece) {
   EXPECT_TRUE(task->begin_backward({}).ok());
   EXPECT_EQ(calls([&] { return task->backward_next(); }), 12);  // five pieces again, the head, six pieces
   EXPECT_EQ(calls([&] { return task->add_next(); }), 7);
+}
+
+// Claim: where the vocabulary is large, a call scores some tokens and the next one the others. Whatever a
+// task keeps, loss and gradients have the same bits.
+TEST(TorchStage, ScoresSomeTokensAtATime) {
+  LmShape shape = kSmall;
+  shape.vocabulary = static_cast<std::uint32_t>(kScoresAtOnce / 16);
+  shape.layers = 1;
+  const LmText text = lm_text(shape, 3, 6, 8);  // 18 tokens
+  std::optional<double> loss;
+  std::vector<float> gradients;
+  for (const Keep keep : {Keep::kAll, Keep::kLayerInputs, Keep::kInput}) {
+    const LmPipeline model(shape, {1}, Precision::kF32);
+    const auto task = model.begin(0, text, keep, {});
+    int calls = 1;
+    while (*task->forward_next()) ++calls;
+    EXPECT_EQ(calls, 3) << "the layer, 16 tokens, 2 tokens";
+    EXPECT_EQ(task->loss().tokens, 18U);
+    ASSERT_TRUE(task->begin_backward({}).ok());
+    calls = 1;
+    while (*task->backward_next()) ++calls;
+    EXPECT_EQ(calls, keep == Keep::kAll ? 2 : 3);
+    while (*task->add_next()) continue;
+    if (!loss.has_value()) {
+      loss = task->loss().loss;
+      gradients = model.gradients<float>();
+    }
+    EXPECT_EQ(task->loss().loss, *loss);
+    EXPECT_EQ(model.gradients<float>(), gradients);
+  }
+  EXPECT_NEAR(*loss / 18, std::log(static_cast<double>(shape.vocabulary)), 0.2);
 }
 
 // Claim: the scores of the token behind a window of any length make the loss that this token adds, whichever

@@ -33,6 +33,18 @@ Result<void> run_out(Next&& next) {
   }
 }
 
+// Nobody waits for the gradient of the input, so each product is added at once: those that wait take as much
+// memory as the graphs of their layers.
+Result<void> pass_back(StageTask& task) {
+  return run_out([&task]() -> Result<bool> {
+    const Result<bool> more = task.backward_next();
+    while (more.ok() && task.can_add()) {
+      if (const Result<bool> added = task.add_next(); !added.ok()) return added.error();
+    }
+    return more;
+  });
+}
+
 }  // namespace
 
 bool tells_of_no_finite_gradient(const Error& error) { return error.what == kNotFinite; }
@@ -69,8 +81,7 @@ Result<LossSum> LoneTrainer::add(const Part& part) {
   const std::unique_ptr<StageTask>& task = *begun;
   if (auto done = run_out([&] { return task->forward_next(); }); !done.ok()) return done.error();
   if (auto done = task->begin_backward({}); !done.ok()) return done.error();
-  if (auto done = run_out([&] { return task->backward_next(); }); !done.ok()) return done.error();
-  if (auto done = run_out([&] { return task->add_next(); }); !done.ok()) return done.error();
+  if (auto done = pass_back(*task); !done.ok()) return done.error();
   return task->loss();
 }
 

@@ -196,6 +196,8 @@ class FailingModel final : public StageBackend {
   }
   [[nodiscard]] Result<void> weights_changed() override { return model_->weights_changed(); }
   [[nodiscard]] int calls() const { return calls_; }
+  // Products of a layer waited while the next one was passed.
+  [[nodiscard]] bool waited() const { return waited_; }
 
  private:
   struct Task final : StageTask {
@@ -206,7 +208,10 @@ class FailingModel final : public StageBackend {
       return ((*task).*call)();
     }
     Result<bool> forward_next() override { return next(&StageTask::forward_next); }
-    Result<bool> backward_next() override { return next(&StageTask::backward_next); }
+    Result<bool> backward_next() override {
+      model.waited_ = model.waited_ || task->can_add();
+      return next(&StageTask::backward_next);
+    }
     Result<bool> add_next() override { return next(&StageTask::add_next); }
     Result<void> begin_backward(std::optional<ConstNumbers> gradient) override {
       if (model.fails()) return Error{.what = "no memory"};
@@ -226,8 +231,18 @@ class FailingModel final : public StageBackend {
 
   int at_;
   int calls_ = 0;
+  bool waited_ = false;
   std::unique_ptr<StageBackend> model_;
 };
+
+// Claim: no product waits for another layer, for it takes memory.
+TEST(LoneTrainer, AddsProductsAtOnce) {
+  const TinyRun run;
+  FailingModel model(-1);
+  LoneTrainer trainer(model, run.windows, tiny_options());
+  ASSERT_TRUE(trainer.take_step(StepNumber(0)).ok());
+  EXPECT_FALSE(model.waited());
+}
 
 // Claim: wherever the backend fails in a step, the step fails, changes nothing, and leaves nothing for the
 // next one.
