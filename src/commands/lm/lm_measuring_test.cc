@@ -62,6 +62,24 @@ TEST_F(LmMeasuringTest, FiguresAreThoseOfTheRun) {
   }
 }
 
+// Claim: a run in bf16 is measured as its model is asked, in the type of its files. So `eval` has its
+// figures.
+TEST(LmMeasuring, ARunInBf16HasTheFiguresOfItsModel) {
+  SimMachine machine;
+  testing::put_text(machine.disk);
+  testing::ToysAsked asked;
+  const LmModules modules = testing::toys_that_tell(asked);
+  const auto done = testing::train_lm_run(
+      machine.host(), {.words = {"data.test=/data/test.txt", "train.precision=bf16"}, .modules = modules});
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  using enum pipeline::Precision;
+  EXPECT_THAT(asked.precisions, ::testing::ElementsAre(kBf16, kF64)) << "the files of toys are double";
+  const auto figures = measure_lm(
+      machine.host(), modules, {.model = {.directory = "/run"}, .data = "/data/test.txt", .scratch = "/s"});
+  ASSERT_TRUE(figures.ok()) << figures.error().message();
+  EXPECT_EQ(json::parse(figures->json)["metrics"], json::parse(done->summary)["metrics"]);
+}
+
 // Claim: bad lines are an error, or are left out and counted. What failed leaves no tokens either.
 TEST_F(LmMeasuringTest, SkipsBadLinesAsItIsTold) {
   write(machine_.disk, "/data/lines.jsonl", "{\"text\":\"abcabc\"}\nbad\n");

@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "engines/pipeline/stage/lm_activations.h"
 #include "host/sim/compute.h"
 #include "run/test_machine.h"
 
@@ -35,53 +37,104 @@ pipeline::LmConfig lm_of(const std::vector<std::string>& words) {
   return pipeline::lm_keys().config(values);
 }
 
-// Claim: a parameter takes 16 bytes in training, and 32 in f64; a run fits exactly into what it needs.
+using pipeline::Keep;
+
+// Claim: a parameter takes 16 bytes in training, 18 in bf16 and 32 in f64, and the microbatch comes on top. A
+// run fits exactly into what it needs.
 TEST(LmMemory, BytesOfAParameter) {
   for (const auto& [word, bytes] :
-       {std::pair("train.precision=f32", 16U), std::pair("train.precision=bf16", 16U),
+       {std::pair("train.precision=f32", 16U), std::pair("train.precision=bf16", 18U),
         std::pair("train.precision=f64", 32U)}) {
-    const pipeline::LmConfig config = lm_of({word});
-    const std::uint64_t needed = bytes * lm_parameter_count(pipeline::shape_of(config, 257));
-    const auto fits = check_training_memory(MemoryMachine(needed).host, config, 257);
-    ASSERT_TRUE(fits.ok()) << word;
-    EXPECT_EQ(*fits, needed);
-    EXPECT_FALSE(check_training_memory(MemoryMachine(needed - 1).host, config, 257).ok()) << word;
-  }
-}
-
-// Claim: what the message says would fit does fit, and one layer more does not.
-TEST(LmMemory, NamesWhatWouldFit) {
-  for (std::uint64_t gigabytes = 1; gigabytes <= 24; ++gigabytes) {
-    const MemoryMachine machine(gigabytes * 1'000'000'000);
-    const auto refused =
-        check_training_memory(machine.host, lm_of({"model.preset=swarm-1b", "model.layers=9"}), 257);
-    ASSERT_FALSE(refused.ok()) << gigabytes;
-    const std::string fix = refused.error().fix;
-    const std::string layers = "would fit: model.layers=";
-    if (!fix.starts_with(layers)) {
-      EXPECT_THAT(fix, HasSubstr("model.preset=tiny"));
-      EXPECT_LT(gigabytes, 4U);
-      continue;
-    }
-    const std::uint32_t count = static_cast<std::uint32_t>(fix.back() - '0');
-    const auto with = [&](std::uint32_t number) {
-      return check_training_memory(machine.host,
-                                   lm_of({"model.preset=swarm-1b", "model.layers=" + std::to_string(number)}),
-                                   257)
-          .ok();
+    const pipeline::LmConfig config = lm_of({word, "train.microbatch=3"});
+    const pipeline::LmShape shape = pipeline::shape_of(config, 257);
+    const auto with = [&](Keep keep) {
+      const std::uint64_t peak = pipeline::training_peak_bytes(shape, config.train.precision, 3 * 128, keep);
+      return kProgramBytes + bytes * lm_parameter_count(shape) + peak + peak / 3;
     };
-    EXPECT_TRUE(with(count)) << fix;
-    EXPECT_FALSE(with(count + 1)) << fix;
+    const std::uint64_t all = with(Keep::kAll);
+    const std::uint64_t least = with(Keep::kLayerInputs);
+    ASSERT_LT(least, all);
+    for (const auto& [limit, needed, keep] :
+         {std::tuple(all, all, Keep::kAll), std::tuple(all - 1, least, Keep::kLayerInputs),
+          std::tuple(least, least, Keep::kLayerInputs)}) {
+      const auto fits = check_training_memory(MemoryMachine(limit).host, config, 257);
+      ASSERT_TRUE(fits.ok()) << word;
+      EXPECT_EQ(fits->bytes, needed) << word;
+      EXPECT_EQ(fits->keep, keep) << word;
+    }
+    EXPECT_FALSE(check_training_memory(MemoryMachine(least - 1).host, config, 257).ok()) << word;
   }
 }
 
-// Claim: f32 is named first where it is enough; a machine too small for anything is told so.
+// Claim: a microbatch has no more windows than a step.
+TEST(LmMemory, AMicrobatchIsAtMostAStep) {
+  EXPECT_EQ(training_bytes(lm_of({"train.batch=2", "train.microbatch=8"}), 257, Keep::kAll),
+            training_bytes(lm_of({"train.batch=8", "train.microbatch=2"}), 257, Keep::kAll));
+}
+
+struct Fix {
+  std::string key;
+  std::uint32_t number = 0;
+};
+// "would fit: KEY=NUMBER"; no key for other words.
+Fix fix_of(const Error& error) {
+  const std::string begin = "would fit: ";
+  const std::size_t equal = error.fix.find('=');
+  if (!error.fix.starts_with(begin) || equal == std::string::npos || error.fix.find(' ', equal) < equal)
+    return {};
+  const std::string number = error.fix.substr(equal + 1);
+  if (number.find_first_not_of("0123456789") != std::string::npos) return {};
+  return {.key = error.fix.substr(begin.size(), equal - begin.size()),
+          .number = static_cast<std::uint32_t>(std::stoul(number))};
+}
+
+// Claim: what the message says would fit does fit, and one more does not: windows of a microbatch first, then
+// layers.
+TEST(LmMemory, NamesWhatWouldFit) {
+  int microbatches = 0;
+  int layers = 0;
+  for (std::uint64_t gigabytes = 1; gigabytes <= 40; ++gigabytes) {
+    const MemoryMachine machine(gigabytes * 1'000'000'000);
+    const std::vector<std::string> words = {"model.preset=swarm-1b", "model.layers=9", "train.microbatch=100",
+                                            "train.batch=100"};
+    const auto refused = check_training_memory(machine.host, lm_of(words), 257);
+    ASSERT_FALSE(refused.ok()) << gigabytes;
+    const Fix fix = fix_of(refused.error());
+    (fix.key == "model.layers" ? layers : microbatches) += fix.number > 0 ? 1 : 0;
+    if (fix.key.empty()) continue;
+    const auto with = [&](std::uint32_t number) {
+      std::vector<std::string> all = words;
+      all.push_back(fix.key + "=" + std::to_string(number));
+      return check_training_memory(machine.host, lm_of(all), 257).ok();
+    };
+    EXPECT_TRUE(with(fix.number)) << refused.error().fix;
+    EXPECT_FALSE(with(fix.number + 1)) << refused.error().fix;
+  }
+  EXPECT_GT(microbatches, 3);
+  EXPECT_EQ(layers, 0) << "100 windows are too many for any layer";
+}
+
+// Claim: f32 is named first where it is enough; layers where one window is too much; a machine too small for
+// anything is told so.
 TEST(LmMemory, NamesTheLeastChange) {
   const pipeline::LmConfig doubles = lm_of({"train.precision=f64"});
-  const std::uint64_t needed = 32 * lm_parameter_count(pipeline::shape_of(doubles, 257));
+  const std::uint64_t needed = training_bytes(doubles, 257, Keep::kLayerInputs);
   const auto refused = check_training_memory(MemoryMachine(needed - 1).host, doubles, 257);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().fix, "would fit: train.precision=f32");
+  const std::vector<std::string> words = {"model.preset=swarm-1b", "train.microbatch=1", "model.layers=9"};
+  const MemoryMachine machine(20'000'000'000);
+  const auto deep = check_training_memory(machine.host, lm_of(words), 257);
+  ASSERT_FALSE(deep.ok());
+  const Fix fix = fix_of(deep.error());
+  ASSERT_EQ(fix.key, "model.layers") << deep.error().fix;
+  const auto with = [&](std::uint32_t number) {
+    std::vector<std::string> all = words;
+    all.back() = "model.layers=" + std::to_string(number);
+    return check_training_memory(machine.host, lm_of(all), 257).ok();
+  };
+  EXPECT_TRUE(with(fix.number));
+  EXPECT_FALSE(with(fix.number + 1));
   const auto nothing = check_training_memory(MemoryMachine(1000).host, doubles, 257);
   ASSERT_FALSE(nothing.ok());
   EXPECT_THAT(nothing.error().fix, HasSubstr("more memory"));

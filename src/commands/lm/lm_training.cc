@@ -12,6 +12,7 @@
 #include "commands/lm/lm_figures.h"
 #include "commands/lm/lm_memory.h"
 #include "commands/lm/lm_text.h"
+#include "commands/lm/loaded_lm.h"
 #include "commands/lm/run_text.h"
 #include "commands/lm/text_tokenizer.h"
 #include "commands/run/data_sum.h"
@@ -75,7 +76,16 @@ class LmTraining final : public Training {
     const auto needed = check_training_memory(host_, config_, tokenizer_->vocabulary());
     if (!needed.ok()) return needed.error();
     if (auto read = read_texts(); !read.ok()) return read;
-    return make_model(*make_stage, *needed);
+    keep_ = needed->keep;
+    if (auto made = make_model(*make_stage, needed->bytes); !made.ok()) return made;
+    if (keep_ != pipeline::Keep::kAll) {
+      const std::uint64_t all = training_bytes(config_, tokenizer_->vocabulary(), pipeline::Keep::kAll);
+      host_.say(
+          fmt::format("layers are computed twice in a step, for lack of memory: to keep what they compute "
+                      "takes {}",
+                      human_bytes(all)));
+    }
+    return {};
   }
 
   [[nodiscard]] settings::Values config() const override { return lm_keys().values(config_); }
@@ -88,11 +98,13 @@ class LmTraining final : public Training {
   }
 
   Result<DoneSteps> train(const engine::TrainHooks& hooks, double load_seconds) override {
+    pipeline::TrainerOptions trainer = pipeline::trainer_options(config_);
+    trainer.keep = keep_;
     const pipeline::LmRun run{.disk = host_.disk,
                               .clock = host_.clock,
                               .model = *model_,
                               .windows = *windows_,
-                              .trainer = pipeline::trainer_options(config_),
+                              .trainer = trainer,
                               .checkpoints = {.every_steps = config_.checkpoint.every_steps,
                                               .every_minutes = config_.checkpoint.every_minutes,
                                               .steps = config_.train.steps},
@@ -145,6 +157,7 @@ class LmTraining final : public Training {
 
   Result<Measurement> measure() override {
     if (test_ == nullptr) return Measurement();
+    if (auto loaded = take_model_as_asked(); !loaded.ok()) return loaded.error();
     const Instant begin = host_.clock.now();
     const Duration cpu = host_.clock.process_cpu();
     const auto measured = measure_tokens(*model_, *test_, *tokenizer_, [this] { return stop_requested_(); });
@@ -165,6 +178,17 @@ class LmTraining final : public Training {
  private:
   [[nodiscard]] pipeline::LmShape shape() const {
     return pipeline::shape_of(config_, tokenizer_->vocabulary());
+  }
+
+  // `predict` and `eval` compute in the type of the files. So figures of a run in bf16 are those of float,
+  // too.
+  Result<void> take_model_as_asked() {
+    if (config_.train.precision != pipeline::Precision::kBf16) return {};
+    model_.reset();
+    auto loaded = load_lm(host_, modules_, paths_.model());
+    if (!loaded.ok()) return loaded.error();
+    model_ = std::move(loaded->model);
+    return {};
   }
 
   Result<void> make_tokenizer() {
@@ -264,6 +288,7 @@ class LmTraining final : public Training {
   std::unique_ptr<tokens::TokenFile> test_;  // null: there is no test text
   std::optional<tokens::TokenWindows> windows_;
   std::unique_ptr<pipeline::StageBackend> model_;
+  pipeline::Keep keep_ = pipeline::Keep::kAll;  // of a microbatch, as much as fits
 
   // train() and save() fill these.
   std::uint64_t steps_ = 0;  // that are done

@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "commands/lm/lm_memory.h"
 #include "commands/lm/test_toy_stages.h"
 #include "engines/pipeline/model/lm_model_file.h"
 #include "host/sim/compute.h"
@@ -193,6 +194,28 @@ TEST(LmTraining, TooLittleMemoryComesFirst) {
   EXPECT_EQ(refused.error().where, "memory");
   EXPECT_THAT(refused.error().expected, HasSubstr("30.0 kB"));
   EXPECT_FALSE(*machine.disk.exists("/run"));
+}
+
+// Claim: a run whose graphs do not fit computes its layers again, says so, and makes the same model.
+TEST(LmTraining, KeepsLessWhereMemoryIsShort) {
+  SimMachine machine;
+  put_text(machine.disk);
+  const pipeline::LmConfig config = pipeline::lm_keys().config(testing::small_lm({}));
+  host::SimCompute small(
+      {.workers = 1, .memory_limit_bytes = training_bytes(config, 257, pipeline::Keep::kAll) - 1});
+  const run::NodeHost host = machine.host();
+  const run::NodeHost narrow{.disk = host.disk,
+                             .clock = host.clock,
+                             .compute = small,
+                             .kernels = host.kernels,
+                             .console = host.console};
+  testing::ToysAsked asked;
+  const auto done = train_lm_run(narrow, {.modules = testing::toys_that_tell(asked)});
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  EXPECT_TRUE(machine.said("computed twice"));
+  EXPECT_THAT(asked.kept, ::testing::Contains(pipeline::Keep::kLayerInputs));
+  EXPECT_THAT(asked.kept, ::testing::Not(::testing::Contains(pipeline::Keep::kAll)));
+  EXPECT_EQ(files_of(machine.disk, "/run/model"), whole_lm());
 }
 
 // Claim: a run whose gradient is not finite ends with the step, and is not told to go on: it would end there

@@ -7,7 +7,11 @@
 
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "commands/lm/lm_modules.h"
@@ -40,6 +44,81 @@ inline Result<const tokens::SentencePieceModule*> open_toy_pieces(const run::Nod
   return &tokens::test_pieces::kModule;
 }
 inline LmModules toys() { return {.stages = open_toys, .pieces = open_toy_pieces}; }
+
+// What was asked of toys.
+struct ToysAsked {
+  std::vector<pipeline::Precision> precisions;  // of stages
+  std::vector<pipeline::Keep> kept;             // of tasks
+};
+
+// A toy that tells what it is asked, and whose loss is larger in bf16.
+class TellingToy final : public pipeline::StageBackend {
+ public:
+  TellingToy(std::unique_ptr<pipeline::StageBackend> toy, bool bf16, ToysAsked& asked)
+      : toy_(std::move(toy)), bf16_(bf16), asked_(asked) {}
+
+  [[nodiscard]] const pipeline::StageCut& cut() const override { return toy_->cut(); }
+  [[nodiscard]] std::uint32_t width() const override { return toy_->width(); }
+  [[nodiscard]] std::uint32_t vocabulary() const override { return toy_->vocabulary(); }
+  [[nodiscard]] std::uint32_t context() const override { return toy_->context(); }
+  [[nodiscard]] std::span<const pipeline::StageTensor> tensors() override { return toy_->tensors(); }
+  [[nodiscard]] Result<std::unique_ptr<pipeline::StageTask>> begin(const pipeline::Microbatch& microbatch,
+                                                                   pipeline::Keep keep) override {
+    asked_.kept.push_back(keep);
+    auto task = toy_->begin(microbatch, keep);
+    if (!task.ok()) return task.error();
+    return std::unique_ptr<pipeline::StageTask>(std::make_unique<Task>(*std::move(task), bf16_));
+  }
+  [[nodiscard]] Result<std::vector<double>> next_scores(
+      std::span<const pipeline::TokenNumber> window) override {
+    return toy_->next_scores(window);
+  }
+  [[nodiscard]] Result<void> weights_changed() override { return toy_->weights_changed(); }
+
+ private:
+  struct Task final : pipeline::StageTask {
+    Task(std::unique_ptr<pipeline::StageTask> real_task, bool in_bf16)
+        : task(std::move(real_task)), bf16(in_bf16) {}
+    [[nodiscard]] Result<bool> forward_next() override { return task->forward_next(); }
+    [[nodiscard]] pipeline::ConstNumbers output() const override { return task->output(); }
+    [[nodiscard]] pipeline::LossSum loss() const override {
+      pipeline::LossSum sum = task->loss();
+      if (bf16) sum.loss += static_cast<double>(sum.tokens);
+      return sum;
+    }
+    [[nodiscard]] Result<void> begin_backward(std::optional<pipeline::ConstNumbers> gradient) override {
+      return task->begin_backward(gradient);
+    }
+    [[nodiscard]] Result<bool> backward_next() override { return task->backward_next(); }
+    [[nodiscard]] pipeline::ConstNumbers input_gradient() const override { return task->input_gradient(); }
+    [[nodiscard]] bool can_add() const override { return task->can_add(); }
+    [[nodiscard]] Result<bool> add_next() override { return task->add_next(); }
+    void keep_less(pipeline::Keep keep) override { task->keep_less(keep); }
+    [[nodiscard]] std::uint64_t bytes() const override { return task->bytes(); }
+
+    std::unique_ptr<pipeline::StageTask> task;
+    bool bf16;
+  };
+
+  std::unique_ptr<pipeline::StageBackend> toy_;
+  bool bf16_;
+  ToysAsked& asked_;
+};
+
+// `asked` outlives what is made.
+inline LmModules toys_that_tell(ToysAsked& asked) {
+  const MakeStage make =
+      [&asked](
+          const pipeline::TorchStageOptions& options) -> Result<std::unique_ptr<pipeline::StageBackend>> {
+    asked.precisions.push_back(options.precision);
+    auto toy = make_toy(options);
+    if (!toy.ok()) return toy.error();
+    return std::unique_ptr<pipeline::StageBackend>(std::make_unique<TellingToy>(
+        *std::move(toy), options.precision == pipeline::Precision::kBf16, asked));
+  };
+  return {.stages = [make](const run::NodeHost&) { return Result<MakeStage>(make); },
+          .pieces = open_toy_pieces};
+}
 
 // A text that repeats, so that a small model can learn it.
 inline std::string repeating_text(int lines) {
