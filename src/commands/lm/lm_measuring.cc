@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "commands/lm/lm_figures.h"
 #include "commands/lm/lm_text.h"
 #include "commands/lm/loaded_lm.h"
 #include "json/read_json.h"
+#include "run/scratch_directory.h"
 
 namespace gossamer::commands {
 namespace {
@@ -17,20 +20,6 @@ namespace {
 struct TextToMeasure {
   std::unique_ptr<tokens::TokenFile> file;
   std::uint64_t skipped = 0;
-};
-
-// Removes a directory at the end, however that comes. An error of it is of no use any more.
-class Scratch {
- public:
-  Scratch(host::Disk& disk, std::string directory) : disk_(disk), directory_(std::move(directory)) {}
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() { static_cast<void>(disk_.remove_all(directory_)); }
-  [[nodiscard]] std::string file() const { return directory_ + "/measured.tokens"; }
-
- private:
-  host::Disk& disk_;
-  const std::string directory_;
 };
 
 Error no_scratch() {
@@ -53,14 +42,14 @@ Result<TextToMeasure> open_text(const run::NodeHost& host, const tokens::Tokeniz
     return TextToMeasure{.file = *std::move(file)};
   }
   if (wanted.scratch.empty()) return no_scratch();
-  const Scratch scratch(host.disk, wanted.scratch);
-  const auto report = import_text(host, tokenizer,
-                                  {.sources = {wanted.data},
-                                   .path = scratch.file(),
-                                   .skip_bad = wanted.skip_bad,
-                                   .stop = wanted.model.stop});
+  const auto scratch = run::ScratchDirectory::make(host.disk, wanted.scratch);
+  if (!scratch.ok()) return scratch.error();
+  const std::string path = scratch->path() + "/measured.tokens";
+  const auto report = import_text(
+      host, tokenizer,
+      {.sources = {wanted.data}, .path = path, .skip_bad = wanted.skip_bad, .stop = wanted.model.stop});
   if (!report.ok()) return report.error();
-  auto file = open_tokens(host, scratch.file(), tokenizer);
+  auto file = open_tokens(host, path, tokenizer);
   if (!file.ok()) return file.error();
   return TextToMeasure{.file = *std::move(file), .skipped = report->text.skipped};
 }

@@ -43,6 +43,8 @@ class LmMeasuringTest : public ::testing::Test {
 // Claim: a text, its token file and the run itself have the same figures, to the last bit. The tokens of the
 // text are gone at the end.
 TEST_F(LmMeasuringTest, FiguresAreThoseOfTheRun) {
+  ASSERT_TRUE(machine_.disk.make_directories("/state/5").ok());
+  write(machine_.disk, "/state/5/measured.tokens", "");
   const auto text = measure("/data/test.txt");
   ASSERT_TRUE(text.ok()) << text.error().message();
   const json figures = json::parse(text->json);
@@ -52,6 +54,7 @@ TEST_F(LmMeasuringTest, FiguresAreThoseOfTheRun) {
   EXPECT_EQ(figures["documents"], 1);
   EXPECT_THAT(text->text, HasSubstr("perplexity"));
   EXPECT_FALSE(*machine_.disk.exists("/state/7"));
+  EXPECT_FALSE(*machine_.disk.exists("/state/5")) << "left by a command that was killed";
   ASSERT_TRUE(import_lm(machine_.host(), testing::open_toy_pieces,
                         {.kind = "lm", .sources = {"/data/test.txt"}, .directory = "/imported"})
                   .ok());
@@ -74,8 +77,9 @@ TEST(LmMeasuring, ARunInBf16HasTheFiguresOfItsModel) {
   ASSERT_TRUE(done.ok()) << done.error().message();
   using enum pipeline::Precision;
   EXPECT_THAT(asked.precisions, ::testing::ElementsAre(kBf16, kF64)) << "the files of toys are double";
-  const auto figures = measure_lm(
-      machine.host(), modules, {.model = {.directory = "/run"}, .data = "/data/test.txt", .scratch = "/s"});
+  const auto figures =
+      measure_lm(machine.host(), modules,
+                 {.model = {.directory = "/run"}, .data = "/data/test.txt", .scratch = "/state/9"});
   ASSERT_TRUE(figures.ok()) << figures.error().message();
   EXPECT_EQ(json::parse(figures->json)["metrics"], json::parse(done->summary)["metrics"]);
 }

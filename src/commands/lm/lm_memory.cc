@@ -25,11 +25,6 @@ bool fits(const LmConfig& config, std::uint32_t vocabulary, std::uint64_t limit)
   return training_bytes(config, vocabulary, kLeastKeep) <= limit;
 }
 
-// The windows of a microbatch: no step has more.
-std::uint32_t windows_of(const LmConfig& config) {
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(config.train.microbatch, config.train.batch));
-}
-
 // The largest number below `too_many` for which `fits_with` is true, as it is for all smaller ones; 0: none.
 template <class Fits>
 std::uint32_t most_that_fit(std::uint32_t too_many, Fits&& fits_with) {
@@ -47,7 +42,7 @@ std::string what_fits(const LmConfig& config, std::uint32_t vocabulary, std::uin
   if (config.train.precision == Precision::kF64 && fits(smaller, vocabulary, limit))
     return "train.precision=f32";
   smaller = config;
-  const std::uint32_t windows = most_that_fit(windows_of(config), [&](std::uint32_t number) {
+  const std::uint32_t windows = most_that_fit(config.train.microbatch, [&](std::uint32_t number) {
     smaller.train.microbatch = number;
     return fits(smaller, vocabulary, limit);
   });
@@ -82,7 +77,7 @@ std::uint64_t training_bytes(const LmConfig& config, std::uint32_t vocabulary, K
   const Precision precision = config.train.precision;
   const std::uint64_t parameter = 4 * number_bytes(precision) + (precision == Precision::kBf16 ? 2 : 0);
   const std::uint64_t microbatch = pipeline::training_peak_bytes(
-      shape, precision, std::uint64_t{windows_of(config)} * shape.context, keep);
+      shape, precision, std::uint64_t{config.train.microbatch} * shape.context, keep);
   return kProgramBytes + parameter * lm_parameter_count(shape) + microbatch + microbatch / kGapShare;
 }
 
@@ -101,7 +96,7 @@ Result<TrainingMemory> check_training_memory(const run::NodeHost& host, const Lm
                                   "of {} of {} tokens",
                                   human_bytes(training_bytes(config, vocabulary, kLeastKeep)),
                                   run::human_count(lm_parameter_count(shape)),
-                                  run::counted(windows_of(config), "window"), shape.context),
+                                  run::counted(config.train.microbatch, "window"), shape.context),
                .expected = fmt::format("at most {}, what this process may use", human_bytes(limit)),
                .fix = fmt::format("would fit: {}", what_fits(config, vocabulary, limit))};
 }

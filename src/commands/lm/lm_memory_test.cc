@@ -66,12 +66,6 @@ TEST(LmMemory, BytesOfAParameter) {
   }
 }
 
-// Claim: a microbatch has no more windows than a step.
-TEST(LmMemory, AMicrobatchIsAtMostAStep) {
-  EXPECT_EQ(training_bytes(lm_of({"train.batch=2", "train.microbatch=8"}), 257, Keep::kAll),
-            training_bytes(lm_of({"train.batch=8", "train.microbatch=2"}), 257, Keep::kAll));
-}
-
 struct Fix {
   std::string key;
   std::uint32_t number = 0;
