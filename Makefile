@@ -71,7 +71,7 @@ bench-sparse: build ## the tables of the sparse engine: accuracy, step, scale, s
 	@build/release/gossamer bench kernels --json --quiet >build/bench/kernels.json
 	@build/bench-venv/bin/python bench/plots.py --write
 
-check: ## format, tidy, shellcheck, every header and source alone, clang-tidy on changed files (ALL=1: on all)
+check: ## format, tidy, shellcheck, every header and source alone, fuzz targets, clang-tidy on changed files (ALL=1: on all)
 	@tools/dev/setup check
 	@ALL=$(ALL) JOBS=$(JOBS) tools/dev/run-checks
 

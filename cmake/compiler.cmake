@@ -51,7 +51,6 @@ if(GOSSAMER_SANITIZE)
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fvisibility-inlines-hidden>)
   endif()
 endif()
-# `make check` compiles fuzz targets with GCC, too, and links none.
-if(GOSSAMER_FUZZ AND CMAKE_CXX_COMPILER_ID MATCHES Clang)
+if(GOSSAMER_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()

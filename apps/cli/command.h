@@ -53,7 +53,7 @@ struct Command {
 [[nodiscard]] Command bench_links_command();
 [[nodiscard]] Command bench_sparse_search_command();
 [[nodiscard]] Command bench_sparse_step_command();
-Command bench_stage_command();
+[[nodiscard]] Command bench_stage_command();
 [[nodiscard]] Command coordinator_command();
 [[nodiscard]] Command join_command();
 [[nodiscard]] Command token_create_command();

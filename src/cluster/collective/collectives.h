@@ -85,7 +85,7 @@ class Collectives {
     // its sender has all of `earlier`. Without that a peer could let this node keep for ever what it is to be
     // sent.
     std::function<bool(OperationId earlier, OperationId later)> follows = {};
-    SumsFormed formed = SumsFormed::kAtOnce;
+    SumsFormed formed = SumsFormed::kAtOnce;  // kAside: by take_work()
     // Whether a peer is gone for good, also one that was no member: nobody reports that as lost.
     std::function<bool(net::PeerId)> gone = {};
   };
@@ -100,7 +100,7 @@ class Collectives {
   // in this view. `input` has exactly as many bytes as operation.parts says, and must not change any more:
   // - all-gather: our part
   // - all-to-all: the parts for all ranks, one after the other
-  // - sums: the whole tensor, as it travels (sum_numbers.h: as_sent()); of one member alone it is not rounded
+  // - sums: the whole tensor, as it travels (sum_numbers.h: as_sent()); of one member alone, as in memory
   void begin(OperationId id, const Operation& operation, Slices input, CollectiveEvents& out);
 
   // A message on our channel.

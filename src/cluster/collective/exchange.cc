@@ -42,7 +42,10 @@ std::uint64_t input_bytes(const Operation& operation, std::size_t me) {
   if (operation.kind == OperationKind::kAllGather) return operation.parts[me];
   const std::uint64_t whole =
       std::accumulate(operation.parts.begin(), operation.parts.end(), std::uint64_t{0});
-  return sums(operation.kind) ? whole * travel_bytes(operation.numbers) : whole;
+  if (!sums(operation.kind)) return whole;
+  // One member alone gets what it gave: nothing travels.
+  const bool alone = operation.parts.size() == 1;
+  return whole * (alone ? number_bytes(operation.numbers) : travel_bytes(operation.numbers));
 }
 
 }  // namespace
@@ -71,7 +74,6 @@ Exchange::Exchange(const Operation& operation, std::size_t me, Slices input, con
   CHECK(operation.from.size() == (all_to_all ? members_.size() : 0), operation.from.size());
   CHECK(!all_to_all || operation.from[me] == operation.parts[me], operation.from[me], operation.parts[me]);
   if (members_.size() == 1) {
-    if (sums(kind_)) CHECK(!is_rounded(numbers_));
     members_[me_].here = std::move(input);
     return;
   }
@@ -189,12 +191,9 @@ void Exchange::on_chunk(OrderedSum::Chunk chunk, Outbox& out) {
     return want({.numbers = numbers_, .terms = std::move(chunk.terms), .goes_on = in_two_rounds_}, me_, out);
   }
   if (chunk.sum.empty()) return;
-  SumWork done{.numbers = numbers_, .sum = std::move(chunk.sum)};
+  SumWork done{.numbers = numbers_, .goes_on = in_two_rounds_, .sum = std::move(chunk.sum)};
   touched_ += members_.size() * total_bytes(done.sum) / number_bytes(numbers_);
-  if (in_two_rounds_) {
-    done.sent = as_sent(numbers_, done.sum);
-    done.sum = as_received(numbers_, done.sent);
-  }
+  done.round();
   on_done(done, me_, out);
 }
 

@@ -120,6 +120,10 @@ void SumWork::run() {
   for (std::size_t rank = 1; rank < terms.size(); ++rank) added->add(terms[rank]);
   terms.clear();
   sum = {Slice(added, added->bytes())};
+  round();
+}
+
+void SumWork::round() {
   if (!goes_on) return;
   sent = as_sent(numbers, sum);
   sum = as_received(numbers, sent);

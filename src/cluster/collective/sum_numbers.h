@@ -31,7 +31,6 @@ enum class SumNumbers : std::uint8_t {
 [[nodiscard]] constexpr std::size_t travel_bytes(SumNumbers numbers) {
   return numbers == SumNumbers::kBf16 ? sizeof(std::uint16_t) : number_bytes(numbers);
 }
-
 [[nodiscard]] constexpr bool is_rounded(SumNumbers numbers) { return numbers == SumNumbers::kBf16; }
 
 // Numbers as they travel, and back. Without rounding these are the same slices. Require whole numbers.
@@ -69,6 +68,8 @@ struct SumWork {
 
   // Once.
   void run();
+  // The part of it behind the sum: what goes on is rounded.
+  void round();
 };
 
 }  // namespace gossamer::cluster

@@ -108,10 +108,10 @@ TEST(SumNumbers, NothingIsCopiedWithoutRounding) {
 }
 
 // Claim: all members get the same bits, those of one machine that rounds contributions and adds them by rank,
-// in either algorithm and for any cut of the tensor.
+// in either algorithm and for any cut of the tensor. One member alone gets what it gave, not rounded.
 TEST(SumNumbers, AllReduceEqualsTheReference) {
   for (const auto& [numbers, formed] : kAllFormed) {
-    for (std::size_t ranks = 2; ranks <= 5; ++ranks) {
+    for (std::size_t ranks = 1; ranks <= 5; ++ranks) {
       for (const std::uint64_t count : {0U, 1U, 7U, 64U, 400U}) {
         Rng rng(ranks, Purpose::kTest, count);
         const auto inputs = drawn(ranks, count, rng);
@@ -122,7 +122,8 @@ TEST(SumNumbers, AllReduceEqualsTheReference) {
                 .expected = {}};
         for (const auto& input : inputs) job.inputs.push_back(in_memory(numbers, input));
         const bool direct = goes_direct(small_limits(), count * travel_bytes(numbers), ranks);
-        const std::string expected = reference(numbers, inputs, direct ? 1 : 2);
+        const std::string expected =
+            ranks == 1 ? job.inputs.front() : reference(numbers, inputs, direct ? 1 : 2);
         Members members(ranks, count, small_limits(), {}, formed);
         members.install(view_of(ranks));
         for (std::size_t rank = 0; rank < ranks; ++rank) members.begin(rank, 1, job);
@@ -135,7 +136,7 @@ TEST(SumNumbers, AllReduceEqualsTheReference) {
           EXPECT_EQ(members.at(rank).held_bytes(), 0U);
           if (formed == SumsFormed::kAside) {
             EXPECT_EQ(members.at(rank).numbers_touched(), 0U);
-          } else if (count == 400) {
+          } else if (count == 400 && ranks > 1) {
             EXPECT_GT(members.at(rank).numbers_touched(), 0U);
           }
         }

@@ -185,7 +185,7 @@ class Members {
       Slices input = {Slice::of(job.inputs[rank])};
       const bool sums =
           operation.kind == OperationKind::kReduceScatter || operation.kind == OperationKind::kAllReduce;
-      if (sums) input = as_sent(operation.numbers, std::move(input));
+      if (sums && operation.parts.size() > 1) input = as_sent(operation.numbers, std::move(input));
       members_[rank]->begin(OperationId(id), operation, cut_anew(input, rng_), out);
     });
   }

@@ -15,6 +15,7 @@
 #include "base/rng.h"
 #include "commands/bench/bench_options.h"
 #include "commands/lm/torch_library.h"
+#include "engines/pipeline/stage/lm_activations.h"
 #include "engines/pipeline/stage/lm_shape.h"
 #include "engines/pipeline/stage/stage_optimizer.h"
 
@@ -114,11 +115,18 @@ void make_microbatch(const BenchStage& o, MadeMicrobatch& made) {
 
 Result<void> check(const run::NodeHost& host, const BenchStage& o) {
   const std::uint64_t parameters = pipeline::lm_parameters(shape_of(o), cut_of(o));
-  const std::uint64_t number = o.precision == Precision::kF64 ? 8 : 4;
+  const std::uint64_t number = pipeline::wide_number_bytes(o.precision);
   const std::uint64_t arrays = o.update ? 4 : 2;
-  // The input of each layer that is applied is the least that a microbatch keeps beside weights.
-  const std::uint64_t boundary = o.windows * shape_of(o).context * shape_of(o).width * number;
-  return check_bench_memory(host, arrays * number * parameters + 4 * boundary,
+  // The least that a microbatch keeps before its way back: the input of each layer that is applied, and
+  // graphs.
+  const pipeline::LmShape shape = shape_of(o);
+  const std::uint64_t tokens = o.windows * shape.context;
+  const std::uint64_t pieces = o.layers * shape.applied;
+  const std::uint64_t inputs =
+      (pieces + 1) * tokens * shape.width * pipeline::layer_number_bytes(o.precision);
+  const std::uint64_t graphs =
+      (o.keep == pipeline::Keep::kAll ? pieces : 1) * pipeline::layer_graph_bytes(shape, o.precision, tokens);
+  return check_bench_memory(host, arrays * number * parameters + inputs + graphs,
                             "lower layers, windows or context, or take a smaller preset");
 }
 

@@ -59,8 +59,8 @@ struct BenchStageResult {
   std::uint64_t peak_rss_bytes = 0;
 };
 
-// kUsage when options contradict each other; kFailed when weights, gradients and moments do not fit; errors
-// of the stage.
+// kUsage when options contradict each other; kFailed when weights, gradients, moments and the microbatch do
+// not fit; errors of the stage.
 [[nodiscard]] Result<BenchStageResult> bench_stage(const run::NodeHost& host, const BenchStage& options,
                                                    const OpenStages& open);
 // By libtorch, which the program opens; kRefused where it is not there.

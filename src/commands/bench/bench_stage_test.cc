@@ -5,9 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "commands/lm/test_toy_stages.h"
@@ -74,51 +72,15 @@ TEST(BenchStage, LateProductsTakeMoreMemory) {
   EXPECT_LT(early->task_bytes, late->task_bytes);
 }
 
-// A stage that counts how often its weights were written.
-class CountedStage final : public pipeline::StageBackend {
- public:
-  CountedStage(std::unique_ptr<StageBackend> stage, int& writes)
-      : stage_(std::move(stage)), writes_(writes) {}
-
-  [[nodiscard]] const pipeline::StageCut& cut() const override { return stage_->cut(); }
-  [[nodiscard]] std::uint32_t width() const override { return stage_->width(); }
-  [[nodiscard]] std::uint32_t vocabulary() const override { return stage_->vocabulary(); }
-  [[nodiscard]] std::uint32_t context() const override { return stage_->context(); }
-  [[nodiscard]] std::span<const pipeline::StageTensor> tensors() override { return stage_->tensors(); }
-  [[nodiscard]] Result<std::unique_ptr<pipeline::StageTask>> begin(const pipeline::Microbatch& microbatch,
-                                                                   pipeline::Keep keep) override {
-    return stage_->begin(microbatch, keep);
-  }
-  [[nodiscard]] Result<std::vector<double>> next_scores(
-      std::span<const pipeline::TokenNumber> window) override {
-    return stage_->next_scores(window);
-  }
-  [[nodiscard]] Result<void> weights_changed() override {
-    ++writes_;
-    return stage_->weights_changed();
-  }
-
- private:
-  std::unique_ptr<StageBackend> stage_;
-  int& writes_;
-};
-
 // Weights are written once for each trial, where that is asked for.
 TEST(BenchStage, Updates) {
   for (const int updates : {4, 0}) {
     run::testing::SimMachine machine;
-    int writes = 0;
-    const OpenStages open = [&](const run::NodeHost&) -> Result<MakeStage> {
-      return MakeStage(
-          [&](const pipeline::TorchStageOptions& options) -> Result<std::unique_ptr<pipeline::StageBackend>> {
-            return std::unique_ptr<pipeline::StageBackend>(
-                std::make_unique<CountedStage>(*testing::make_toy(options), writes));
-          });
-    };
+    testing::ToysAsked asked;
     const std::string update = updates > 0 ? "update=yes" : "update=no";
     const BenchStage options = small_stage({update, "trials=3", "warmup=1"});
-    ASSERT_TRUE(bench_stage(machine.host(), options, open).ok());
-    EXPECT_EQ(writes, updates);
+    ASSERT_TRUE(bench_stage(machine.host(), options, testing::toys_that_tell(asked).stages).ok());
+    EXPECT_EQ(asked.writes, updates);
   }
 }
 

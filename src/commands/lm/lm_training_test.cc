@@ -179,17 +179,20 @@ TEST(LmTraining, AMissingModuleComesFirst) {
   EXPECT_FALSE(*machine.disk.exists("/run"));
 }
 
+// A machine with another Compute.
+run::NodeHost narrow(const run::NodeHost& host, host::Compute& compute) {
+  return {.disk = host.disk,
+          .clock = host.clock,
+          .compute = compute,
+          .kernels = host.kernels,
+          .console = host.console};
+}
+
 // Claim: a model that memory cannot hold is refused before a text is read, with both figures.
 TEST(LmTraining, TooLittleMemoryComesFirst) {
   SimMachine machine;
   host::SimCompute small({.workers = 1, .memory_limit_bytes = 30'000});
-  const run::NodeHost host = machine.host();
-  const run::NodeHost narrow{.disk = host.disk,
-                             .clock = host.clock,
-                             .compute = small,
-                             .kernels = host.kernels,
-                             .console = host.console};
-  const auto refused = train_lm_run(narrow);
+  const auto refused = train_lm_run(narrow(machine.host(), small));
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().where, "memory");
   EXPECT_THAT(refused.error().expected, HasSubstr("30.0 kB"));
@@ -203,14 +206,8 @@ TEST(LmTraining, KeepsLessWhereMemoryIsShort) {
   const pipeline::LmConfig config = pipeline::lm_keys().config(testing::small_lm({}));
   host::SimCompute small(
       {.workers = 1, .memory_limit_bytes = training_bytes(config, 257, pipeline::Keep::kAll) - 1});
-  const run::NodeHost host = machine.host();
-  const run::NodeHost narrow{.disk = host.disk,
-                             .clock = host.clock,
-                             .compute = small,
-                             .kernels = host.kernels,
-                             .console = host.console};
   testing::ToysAsked asked;
-  const auto done = train_lm_run(narrow, {.modules = testing::toys_that_tell(asked)});
+  const auto done = train_lm_run(narrow(machine.host(), small), {.modules = testing::toys_that_tell(asked)});
   ASSERT_TRUE(done.ok()) << done.error().message();
   EXPECT_TRUE(machine.said("computed twice"));
   EXPECT_THAT(asked.kept, ::testing::Contains(pipeline::Keep::kLayerInputs));

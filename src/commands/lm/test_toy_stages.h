@@ -49,6 +49,7 @@ inline LmModules toys() { return {.stages = open_toys, .pieces = open_toy_pieces
 struct ToysAsked {
   std::vector<pipeline::Precision> precisions;  // of stages
   std::vector<pipeline::Keep> kept;             // of tasks
+  int writes = 0;                               // of weights
 };
 
 // A toy that tells what it is asked, and whose loss is larger in bf16.
@@ -73,7 +74,10 @@ class TellingToy final : public pipeline::StageBackend {
       std::span<const pipeline::TokenNumber> window) override {
     return toy_->next_scores(window);
   }
-  [[nodiscard]] Result<void> weights_changed() override { return toy_->weights_changed(); }
+  [[nodiscard]] Result<void> weights_changed() override {
+    ++asked_.writes;
+    return toy_->weights_changed();
+  }
 
  private:
   struct Task final : pipeline::StageTask {
