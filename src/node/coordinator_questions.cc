@@ -83,7 +83,7 @@ void CoordinatorNode::on_standby(const host::Asked& asked) {
   std::string others;
   for (const host::Endpoint& other : options_.standbys)
     others += (others.empty() ? "" : ", ") + host::to_string(other);
-  network_->answer(asked.question, Error{.what = "this coordinator does not lead the run now",
+  network_->answer(asked.question, Error{.what = std::string(cluster::kLeadsNotNow),
                                          .fix = others.empty() ? "try again in a moment"
                                                                : "try again in a moment, or ask " + others});
 }

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "base/ids.h"
 #include "base/result.h"
@@ -22,6 +23,8 @@ namespace gossamer::cluster {
 
 inline constexpr const char* kEnrollMethod = "Enroll";
 inline constexpr const char* kRenewMethod = "Renew";
+// The answer of a coordinator that waits for its store, or stands by. It may lead in a moment.
+inline constexpr std::string_view kLeadsNotNow = "this coordinator does not lead the run now";
 
 // The link's wire versions that a program speaks, both included.
 struct WireRange {

@@ -25,6 +25,9 @@ struct EnrollOptions {
   std::string program;                  // for people: name and version
   Duration timeout = from_seconds(20);  // for each of the two connections
   double now_seconds = 0;               // since 1970-01-01 UTC
+  // A coordinator that does not lead now is asked again so often, after this pause: its store may be slow.
+  int asks_again = 30;
+  Duration pause = from_seconds(1);
 };
 
 // Makes a new key, which the run of the token certifies. The membership is checked but not yet kept.

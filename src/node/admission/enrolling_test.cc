@@ -43,6 +43,10 @@ class Coordinator {
   [[nodiscard]] cluster::TokenBook& book() { return book_; }
   [[nodiscard]] const RunCredentials& credentials() const { return credentials_; }
 
+  // So many questions from now on come while it does not lead.
+  void leads_after(int questions) { not_led_ = questions; }
+  [[nodiscard]] int questions_before_it_leads() const { return not_led_; }
+
   // A token of this run that expires after `lifetime` seconds.
   [[nodiscard]] cluster::Token token(std::int64_t lifetime) {
     cluster::Token token{.at = at_,
@@ -58,6 +62,10 @@ class Coordinator {
     if (asked.method != cluster::kEnrollMethod) {
       return Error{.what = "no such question: " + asked.method, .got = "from " + asked.peer.certificate};
     }
+    if (not_led_ > 0) {
+      --not_led_;
+      return Error{.what = std::string(cluster::kLeadsNotNow)};
+    }
     const auto request = cluster::check_enroll(
         asked.body,
         {.run = identity_, .tokens = book_, .now = now(), .used = [](const std::string&) { return 0; }});
@@ -72,6 +80,7 @@ class Coordinator {
   cluster::RunIdentity identity_;
   cluster::Signer signer_;
   cluster::TokenBook book_{disk_, "run/tokens"};
+  std::atomic<int> not_led_ = 0;
   std::atomic<std::uint64_t> last_node_{cluster::kCoordinatorNode.value};
   std::unique_ptr<host::Network> network_;
   host::Endpoint at_;
@@ -82,7 +91,12 @@ class Enrolling : public ::testing::Test {
   void SetUp() override { (void)std::signal(SIGPIPE, SIG_IGN); }
 
   [[nodiscard]] Result<Membership> try_with(const cluster::Token& token) const {
-    return enroll({.token = token, .wire = kWire, .program = "test", .now_seconds = clock_.wall_seconds()});
+    return enroll({.token = token,
+                   .wire = kWire,
+                   .program = "test",
+                   .now_seconds = clock_.wall_seconds(),
+                   .asks_again = 3,
+                   .pause = from_milliseconds(1)});
   }
   // Expects a refusal for good, with these words.
   void expect_refused(const cluster::Token& token, const std::string& words) const {
@@ -115,6 +129,19 @@ TEST_F(Enrolling, GoodToken) {
     EXPECT_EQ(answer.error().what, "no such question: Other");
     EXPECT_EQ(answer.error().got, "from " + certificate_name(NodeId{number}));
   }
+}
+
+// A coordinator whose store is slow leads a moment later, and is asked again. It is not asked for ever.
+TEST_F(Enrolling, CoordinatorThatLeadsLater) {
+  Coordinator coordinator("run-1");
+  coordinator.leads_after(3);
+  EXPECT_TRUE(try_with(coordinator.token(60)).ok());
+  EXPECT_EQ(coordinator.questions_before_it_leads(), 0);
+  coordinator.leads_after(5);
+  const auto late = try_with(coordinator.token(60));
+  ASSERT_FALSE(late.ok());
+  EXPECT_EQ(late.error().what, cluster::kLeadsNotNow);
+  EXPECT_EQ(coordinator.questions_before_it_leads(), 1);
 }
 
 // Tokens that are expired, revoked, of a wrong secret or unknown are refused for good, each in its own words.
