@@ -208,7 +208,8 @@ Decision any_decision(const AtRest& rest, const HoldingMap& after) {
                                .reports = rest.reports,
                                .before = rest.run.holdings,
                                .after = after,
-                               .committed = rest.committed});
+                               .committed = rest.committed,
+                               .last = rest.run.installed.decision()});
 }
 
 }  // namespace
@@ -299,7 +300,7 @@ bool have_all(const AtRest& rest, Instant now) {
 }
 
 Fencing due_at_rest(const AtRest& rest, Instant now) {
-  const std::set<NodeId> odd = rest.workload.contradicting(rest.reports);
+  const std::set<NodeId> odd = rest.workload.contradicting_by(rest.run.installed.decision(), rest.reports);
   if (!odd.empty()) return {.nodes = {odd.begin(), odd.end()}, .why = kContradicts};
   Fencing due{.nodes = {}, .why = Departures::kWhy};
   std::map<NodeId, membership::Frozen> others = rest.reports;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -25,6 +26,7 @@ struct Rest {
   const HoldingMap& before;
   const HoldingMap& after;
   std::optional<StepNumber> committed = {};  // by the mark ledger, if there is one
+  std::string_view last = {};  // the bytes of the decision in force; empty: there is none yet
 };
 
 inline constexpr std::size_t kMaxDecisionBytes = std::size_t{512} << 10;
@@ -50,6 +52,11 @@ class Workload {
   [[nodiscard]] virtual std::set<NodeId> contradicting(
       const std::map<NodeId, membership::Frozen>& /*reports*/) const {
     return {};
+  }
+  // The same beside the decision in force, for engines whose reports mean something by it alone.
+  [[nodiscard]] virtual std::set<NodeId> contradicting_by(
+      std::string_view /*last*/, const std::map<NodeId, membership::Frozen>& reports) const {
+    return contradicting(reports);
   }
   // Decides for the next view. Every report is readable. The decision has at most kMaxDecisionBytes. It must
   // rest on its argument alone, because a coordinator that takes over decides again.

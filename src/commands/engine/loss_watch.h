@@ -13,6 +13,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +38,10 @@ class LossWatch final : public cluster::Workload {
   [[nodiscard]] std::set<NodeId> contradicting(
       const std::map<NodeId, membership::Frozen>& reports) const override {
     return workload_.contradicting(reports);
+  }
+  [[nodiscard]] std::set<NodeId> contradicting_by(
+      std::string_view last, const std::map<NodeId, membership::Frozen>& reports) const override {
+    return workload_.contradicting_by(last, reports);
   }
   [[nodiscard]] cluster::Decision decide(const cluster::Rest& rest) override {
     return workload_.decide(rest);

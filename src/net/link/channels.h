@@ -24,8 +24,11 @@ inline constexpr std::uint32_t kDeliveries = 7;
 inline constexpr std::uint32_t kQueryChannel = 8;
 inline constexpr std::uint32_t kReports = 9;
 inline constexpr std::uint32_t kEngineChannel = 10;  // of an engine without a row of its own
+inline constexpr std::uint32_t kPipelineSteps = 11;
+inline constexpr std::uint32_t kPipelineSums = 12;
+inline constexpr std::uint32_t kPipelineRecords = 13;
 
-inline constexpr std::array<std::pair<std::uint32_t, std::string_view>, 10> kChannelNames{{
+inline constexpr std::array<std::pair<std::uint32_t, std::string_view>, 13> kChannelNames{{
     {kControlChannel, "membership"},
     {kCheckChannel, "fleet check"},
     {kStepChannel, "steps"},
@@ -36,6 +39,9 @@ inline constexpr std::array<std::pair<std::uint32_t, std::string_view>, 10> kCha
     {kQueryChannel, "queries"},
     {kReports, "reports"},
     {kEngineChannel, "exchanges of another engine"},
+    {kPipelineSteps, "microbatches"},
+    {kPipelineSums, "sums of a stage"},
+    {kPipelineRecords, "records of steps"},
 }};
 
 // All rows, by channel.

@@ -24,6 +24,11 @@ struct Attempt {
   auto operator<=>(const Attempt&) const = default;
 };
 
+// Whether one attempt is over when the other is under way. Views follow one another, and attempts in a view.
+[[nodiscard]] inline bool comes_before(const Attempt& one, const Attempt& other) {
+  return one.epoch != other.epoch ? one.epoch < other.epoch : one < other;
+}
+
 // The stage of each member.
 using Stages = std::map<NodeId, std::uint32_t>;
 

@@ -167,6 +167,7 @@ void begin_without(const Sums& sums, Row row, const DecidedLayout& last, OpenSte
   const bool was_exact = last.exact || sums.attempts.begin()->tries > 0;
   if (was_exact) {
     verdict.then = Then::kNotFinite;
+    verdict.attempt = *sums.attempts.begin();
   } else {
     verdict.tries = 1;
   }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <set>
 #include <utility>
 
 namespace gossamer::pipeline {
@@ -18,7 +17,7 @@ Attempt StepMember::attempt() const {
 StepActions StepMember::install(const InstalledStep& decision) {
   StepActions todo;
   const DecidedLayout& layout = decision.layout;
-  if (phase_ != Phase::kResting || layout.epoch <= layout_.epoch || layout.epoch < told_) return todo;
+  if (!takes(layout)) return todo;
   take_layout(layout);
   dealt_ = decision.microbatches;
   const bool has_part = layout.members.contains(options_.self);
@@ -128,7 +127,7 @@ StepActions StepMember::added(const Attempt& attempt) {
 StepActions StepMember::all_back(NodeId from, const Attempt& attempt) {
   StepActions todo;
   const Attempt here = this->attempt();
-  const bool is_over = attempt.epoch < here.epoch || (attempt.epoch == here.epoch && attempt < here);
+  const bool is_over = comes_before(attempt, here);
   const bool is_of_old_view = phase_ == Phase::kResting && attempt.epoch <= here.epoch;
   if (is_over || is_of_old_view || phase_ == Phase::kLeft) return todo;
   Attempt& last = all_back_[from];
@@ -142,9 +141,18 @@ bool StepMember::all_are_back() const {
     const auto said = all_back_.find(member.first);
     return said != all_back_.end() && said->second == attempt();
   };
-  const auto is_missing = [&](const auto& member) { return member.second == 0 && !is_back(member); };
   if (is_defective(StepDefect::kAllBackOfOne)) return std::ranges::any_of(layout_.members, is_back);
-  return std::ranges::none_of(layout_.members, is_missing);
+  return not_back().empty();
+}
+
+std::set<NodeId> StepMember::not_back() const {
+  std::set<NodeId> missing;
+  for (const auto& [node, stage] : layout_.members) {
+    const auto said = all_back_.find(node);
+    const bool is_back = said != all_back_.end() && said->second == attempt();
+    if (stage == 0 && !is_back) missing.insert(node);
+  }
+  return missing;
 }
 
 void StepMember::settle(StepActions& todo) {

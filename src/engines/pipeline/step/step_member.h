@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -142,6 +143,17 @@ class StepMember {
   // It rests, and knows of no change: its beat says so.
   [[nodiscard]] bool rests_unasked() const { return phase_ == StepPhase::kResting && told_ <= layout_.epoch; }
   [[nodiscard]] RestReport report() const;
+  // Whether install() takes this layout: this member rests, and knows of no later change.
+  [[nodiscard]] bool takes(const DecidedLayout& layout) const {
+    return phase_ == StepPhase::kResting && layout.epoch > layout_.epoch && layout.epoch >= told_;
+  }
+  // By the layout; nothing: it has none.
+  [[nodiscard]] std::optional<std::uint32_t> stage_of(NodeId node) const {
+    const auto found = layout_.members.find(node);
+    return found == layout_.members.end() ? std::nullopt : std::optional(found->second);
+  }
+  // Members of the first stage that have not said AllBack of the attempt under way.
+  [[nodiscard]] std::set<NodeId> not_back() const;
 
   auto operator<=>(const StepMember&) const = default;
 

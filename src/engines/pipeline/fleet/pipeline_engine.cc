@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engines/pipeline/fleet/pipeline_engine.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+#include <variant>
+
+#include "base/check.h"
+#include "cluster/control/view.h"
+#include "net/link/channels.h"
+
+namespace gossamer::pipeline {
+namespace {
+
+// Blocks of an update in one piece of Work.
+constexpr int kBlocksAtOnce = 16;
+
+}  // namespace
+
+void PipelineEngine::Workbench::take(Result<StageBench::Piece> piece) {
+  more = piece.ok() ? Result<bool>(piece->more) : Result<bool>(piece.error());
+  if (!piece.ok()) return;
+  objection = piece->objection;
+  given = std::move(piece->given);
+}
+
+void PipelineEngine::begin(const cluster::LifeBegun& event, Instant now) {
+  const auto gone = [this](net::PeerId peer) { return member().view().fenced().contains(peer.incarnation); };
+  life_.reset(new Life{.step = StepMember({.self = event.self.node, .defect = defect_}),
+                       .exchanges = PipelineExchanges(event.self, gone)});
+  life_->wanted.push_back({.kind = TaskKind::kJob,
+                           .run = [make = make_job_, configuration = event.configuration](Workbench& bench) {
+                             bench.job = make(configuration);
+                           }});
+  static_cast<void>(now);
+}
+
+void PipelineEngine::prepared(Instant now) {
+  life_->job = *life_->bench->job;
+  life_->step = StepMember({.self = member().self().node, .end = life_->job->end, .defect = defect_});
+  member().ready(now);
+}
+
+// What the coordinator says.
+
+void PipelineEngine::freeze(Instant now) {
+  if (life_->job == nullptr) return;
+  carry_out(life_->step.change(Epoch(member().view().epoch()), StepMember::Change::kHard), now);
+}
+
+void PipelineEngine::install(Instant now) {
+  if (life_->job == nullptr) return;
+  const membership::Install& installed = member().installed();
+  auto decision = read_decision(installed.decision());
+  const bool fits = decision && decision->layout.epoch.value == installed.epoch() &&
+                    decision->layout.stages.back().last == life_->job->layers;
+  if (!fits) {
+    return fail({.kind = ErrorKind::kBadData,
+                 .what = "the decision of the coordinator cannot be read, or is of another model",
+                 .fix = "look whether all nodes run the same version"},
+                now);
+  }
+  if (!life_->step.takes(decision->layout)) return;
+  const NodeId self = member().self().node;
+  if (decision->layout.members.contains(self)) {
+    // Not all are in the view: it changes again, and another decision comes.
+    if (!life_->exchanges.install(member().view(), decision->layout.epoch, decision->layout.members)) return;
+    life_->peers.clear();
+    for (const auto& [node, stage] : decision->layout.members)
+      life_->peers[node] = cluster::peer_of(member().view().members().at(node));
+  }
+  life_->decision = std::move(decision);
+  carry_out(life_->step.install(for_member(*life_->decision, self)), now);
+  if (life_ && lives() && leaving() && !life_->decision->layout.members.contains(self))
+    member().leave(*leaving(), now);
+}
+
+void PipelineEngine::lost(net::PeerId peer, Instant now) {
+  PipelineExchanges::Events events;
+  life_->exchanges.lost(peer, events);
+  const bool of_layout = life_->peers.contains(peer.node);
+  carry_out(std::move(events), now);
+  if (lives() && of_layout) carry_out(life_->step.lost(), now);
+}
+
+// What the step asks for.
+
+void PipelineEngine::carry_out(const StepActions& actions, Instant now) {
+  if (actions.stop) stop_all();
+  if (actions.leave) {
+    return process().begin_anew({.what = "this member cannot follow the others' decision, and begins anew"}, now);
+  }
+  if (actions.begin) begin_attempt(*actions.begin);
+  if (actions.all_back) say_all_back(now);
+  if (actions.sum) want_contribution(*actions.sum);
+  if (actions.records) {
+    PipelineExchanges::Events events;
+    life_->exchanges.gather(life_->step.attempt(), write_record(*actions.records), events);
+    carry_out(std::move(events), now);
+    if (!lives()) return;
+  }
+  if (actions.update) want_update(*actions.update);
+  if (actions.load) want_stage(*actions.load, now);
+  if (actions.report) member().frozen(write_report(life_->step.report()), {}, now);
+}
+
+void PipelineEngine::stop_all() {
+  life_->wanted.clear();
+  life_->flow.reset();
+  life_->grants = false;
+  life_->exchanges.stop();
+}
+
+void PipelineEngine::begin_attempt(const Attempt& attempt) {
+  const Attempt here = attempt;
+  if (life_->begun && life_->begun->step == here.step && life_->begun->lineage == here.lineage) ++counters_.again;
+  life_->begun = here;
+  for (auto* const queue : {&life_->came_forward, &life_->came_backward, &life_->to_forward, &life_->to_backward})
+    queue->clear();
+  const Stages& stages = life_->decision->layout.members;
+  const std::uint32_t own = *life_->step.stage();
+  MicrobatchFlow::Options options{.microbatches = life_->job->microbatches(),
+                                  .credits = {.room = life_->job->room}};
+  for (const auto& [node, stage] : stages) {
+    if (stage + 1 == own) options.senders.push_back(node);
+    if (stage == own + 1) options.receivers.push_back(node);
+  }
+  if (own == 0) {
+    const NodeId self = member().self().node;
+    options.first_own = first_microbatch(*life_->decision, self);
+    options.own = life_->decision->dealt.at(self);
+  }
+  life_->flow.emplace(options);
+  life_->grants = false;
+  life_->wanted.push_back({.kind = TaskKind::kBegin, .attempt = here, .run = [here](Workbench& bench) {
+                             bench.stage->begin_attempt(here.step, here.tries > 0);
+                           }});
+}
+
+void PipelineEngine::want_contribution(const Attempt& attempt) {
+  life_->wanted.push_back({.kind = TaskKind::kContribution,
+                           .attempt = attempt,
+                           .run = [alone = life_->exchanges.sums_alone()](Workbench& bench) {
+                             if (!alone) bench.given = bench.stage->contribution();
+                           }});
+}
+
+void PipelineEngine::want_sum(const Attempt& attempt, std::optional<Slices> sum) {
+  life_->wanted.push_back(
+      {.kind = TaskKind::kTakeSum, .attempt = attempt, .run = [sum = std::move(sum)](Workbench& bench) {
+         bench.sum = bench.stage->take_sum(sum);
+       }});
+}
+
+void PipelineEngine::want_update(const InstalledStep::Apply& apply) {
+  // Whether it is the first piece of this update.
+  auto begun = std::make_shared<bool>(false);
+  life_->wanted.push_back({.kind = TaskKind::kUpdate, .attempt = apply.attempt, .run = [apply, begun](Workbench& bench) {
+                             if (!std::exchange(*begun, true))
+                               bench.stage->begin_update(apply.attempt.step, apply.total, apply.skipped);
+                             bench.more = true;
+                             for (int i = 0; i < kBlocksAtOnce && bench.more.ok() && *bench.more; ++i)
+                               bench.more = bench.stage->update_next();
+                             if (bench.more.ok() && !*bench.more) bench.root = bench.stage->root();
+                           }});
+}
+
+// Every member can make the stage that the run begins with.
+void PipelineEngine::want_stage(std::uint32_t stage, Instant now) {
+  if (life_->step.next_step() != StepNumber(0)) {
+    return fail({.what = "a stage of a run under way cannot be fetched from other members yet"}, now);
+  }
+  const DecidedLayout::Stage layers = life_->decision->layout.stages[stage];
+  life_->wanted.push_back({.kind = TaskKind::kStage,
+                           .attempt = life_->step.attempt(),
+                           .run = [job = life_->job, layers](Workbench& bench) {
+                             bench.stage.reset();
+                             auto made = StageBench::make(
+                                 *job, {.first = layers.first, .last = layers.last, .layers = job->layers});
+                             bench.more = made.ok() ? Result<bool>(false) : Result<bool>(made.error());
+                             if (!made.ok()) return;
+                             bench.stage = std::move(*made);
+                             bench.root = bench.stage->root();
+                           }});
+}
+
+StageBench* PipelineEngine::bench() const {
+  if (life_ == nullptr || in_hand_) return nullptr;
+  return life_->bench->stage.get();
+}
+
+std::optional<cluster::Awaited> PipelineEngine::awaits() const {
+  if (life_ == nullptr || in_hand_ || !life_->wanted.empty()) return std::nullopt;
+  if (life_->step.phase() != StepPhase::kComputing) return life_->exchanges.awaits();
+  cluster::Awaited awaited{.exchange = PipelineExchanges::number_of(life_->step.attempt()).value};
+  if (life_->flow) {
+    for (const auto& [node, count] : life_->flow->awaited()) {
+      awaited.nodes.insert(node);
+      awaited.messages += count;
+    }
+  }
+  for (const NodeId node : life_->step.not_back()) {
+    if (node == member().self().node) continue;
+    awaited.nodes.insert(node);
+    ++awaited.messages;
+  }
+  return awaited.messages == 0 ? std::nullopt : std::optional(awaited);
+}
+
+}  // namespace gossamer::pipeline

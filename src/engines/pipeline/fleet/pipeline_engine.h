@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PipelineEngine: a member's side of a pipeline run. Its steps are those of StepMember, and microbatches go as
+// MicrobatchFlow says (docs/protocols/pipeline-step.md). Here both meet the links, the exchanges and the
+// thread that computes.
+//
+// Nothing of a tensor is read, copied or summed on the loop thread. A piece of Work is a layer of one
+// microbatch, a contribution, a sum, or some blocks of an update. Work that was begun for an attempt which is
+// over is let go: its result is thrown away. An update always ends.
+//
+// The loss or silence of a peer is no failure, because the view will change. Thread rule: the loop thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/counters.h"
+#include "base/result.h"
+#include "cluster/control/member_process.h"
+#include "engines/pipeline/fleet/pipeline_exchanges.h"
+#include "engines/pipeline/fleet/pipeline_job.h"
+#include "engines/pipeline/fleet/rest_message.h"
+#include "engines/pipeline/fleet/stage_bench.h"
+#include "engines/pipeline/fleet/step_message.h"
+#include "engines/pipeline/step/microbatch_flow.h"
+#include "engines/pipeline/step/step_member.h"
+#include "engines/run/member_engine.h"
+
+namespace gossamer::pipeline {
+
+// Counters of this process, over all its lives.
+struct PipelineCounters {
+  std::uint64_t steps = 0;
+  std::uint64_t microbatches = 0;
+  std::uint64_t again = 0;
+  std::uint64_t boundary_bytes = 0;
+  template <class Visitor>
+  void describe(Visitor&& v) const {
+    v("gossamer_pipeline_steps_total", "steps", "Steps applied.", steps);
+    v("gossamer_pipeline_microbatches_total", "microbatches", "Whose products were added.", microbatches);
+    v("gossamer_pipeline_attempts_again_total", "attempts", "Of a step that had begun before.", again);
+    v("gossamer_pipeline_boundary_bytes_total", "bytes", "Handed to links between stages.", boundary_bytes);
+  }
+};
+
+class PipelineEngine final : public engine::MemberEngine {
+ public:
+  // Makes the job that the run's configuration describes. Called in Work.
+  using MakeJob =
+      std::function<Result<std::shared_ptr<const PipelineJob>>(const std::string& configuration)>;
+  // A step that this member has applied, by the records of all.
+  struct Applied {
+    StepNumber step;
+    double loss = 0;  // mean over its tokens
+    double norm = 0;  // of the mean gradient, before it is clipped
+  };
+
+  // The process outlives the engine.
+  PipelineEngine(cluster::MemberProcess& process, MakeJob make_job, StepDefect defect = StepDefect::kNone)
+      : MemberEngine(process), make_job_(std::move(make_job)), defect_(defect) {}
+
+  void tick(Instant) override {}
+  [[nodiscard]] std::optional<Instant> next_wakeup() const override { return std::nullopt; }
+  [[nodiscard]] Work take_work() override;
+  void worked(Instant now) override;
+  [[nodiscard]] Work take_side_work() override;
+  void side_worked(Instant now) override;
+  [[nodiscard]] std::optional<cluster::Awaited> awaits() const override;
+  [[nodiscard]] std::vector<CounterSample> counters() const override { return read(counters_); }
+
+  [[nodiscard]] const PipelineCounters& pipeline_counters() const { return counters_; }
+  // Null between two lives, and before the first layout.
+  [[nodiscard]] const StepMember* step_member() const { return life_ ? &life_->step : nullptr; }
+  // The stage that this life holds, while nothing is computed; else null.
+  [[nodiscard]] StageBench* bench() const;
+  // Numbers of tensors that calls on the loop thread have touched.
+  [[nodiscard]] std::uint64_t numbers_touched() const { return life_ ? life_->exchanges.numbers_touched() : 0; }
+  // Called after each step that is applied.
+  std::function<void(const Applied&)> on_applied = {};
+
+ private:
+  // What the computing thread does, and what came out.
+  struct Workbench {
+    Result<std::shared_ptr<const PipelineJob>> job{nullptr};
+    std::unique_ptr<StageBench> stage;
+    Result<bool> more{false};        // the piece of Work was not the last one of its task
+    std::string_view objection;      // a rule that a sender broke
+    Slices given;
+    void take(Result<StageBench::Piece> piece);
+    StageSum sum;
+    std::uint64_t root = 0;
+  };
+  using WorkbenchRef = std::shared_ptr<Workbench>;
+
+  enum class TaskKind { kJob, kStage, kBegin, kMicrobatch, kContribution, kTakeSum, kUpdate };
+  struct Task {
+    TaskKind kind = TaskKind::kJob;
+    Attempt attempt = {};
+    MicrobatchFlow::Job job = {};
+    std::function<void(Workbench&)> run = {};
+  };
+
+  // State that ends with an incarnation.
+  struct Life {
+    StepMember step;
+    PipelineExchanges exchanges;
+    WorkbenchRef bench = std::make_shared<Workbench>();
+    std::shared_ptr<const PipelineJob> job = {};
+    std::optional<PipelineDecision> decision = {};
+    std::map<NodeId, net::PeerId> peers = {};  // of the layout
+    std::optional<MicrobatchFlow> flow = {};
+    bool grants = false;                      // accumulators are clear: microbatches may come
+    std::deque<Task> wanted = {};
+    std::map<std::uint64_t, Slices> came_forward = {}, came_backward = {};
+    std::map<std::uint64_t, Slices> to_forward = {}, to_backward = {};
+    std::map<NodeId, std::pair<Attempt, std::uint64_t>> early_credits = {};
+    std::optional<Attempt> begun = {};  // last
+  };
+
+  void begin(const cluster::LifeBegun& event, Instant now) override;
+  void end() override { life_.reset(); }
+  void freeze(Instant now) override;
+  void install(Instant now) override;
+  void lost(net::PeerId peer, Instant now) override;
+  void arrived(const net::Arrived& event, Instant now) override;
+
+  void prepared(Instant now);
+  void carry_out(const StepActions& actions, Instant now);
+  void carry_out(PipelineExchanges::Events events, Instant now);
+  void stop_all();
+  void begin_attempt(const Attempt& attempt);
+  void want_contribution(const Attempt& attempt);
+  void want_sum(const Attempt& attempt, std::optional<Slices> sum);
+  void want_update(const InstalledStep::Apply& apply);
+  void want_stage(std::uint32_t stage, Instant now);
+  [[nodiscard]] Task microbatch_task(const MicrobatchFlow::Job& job);
+  void done(const Task& task, Workbench& bench, Instant now);
+  void microbatch_done(const Task& task, Workbench& bench, Instant now);
+  void gathered(const PipelineExchanges::Gathered& all, Instant now);
+  void updated(Workbench& bench, Instant now);
+  void on_step_message(const net::Arrived& event, Instant now);
+  void judge(NodeId from, const StepMessage& message, const net::Arrived& event, Instant now);
+  void flow_on(Instant now);
+  void say_all_back(Instant now);
+  void send(NodeId to, host::Lane lane, net::Message message, Instant now);
+  void blame(NodeId node, std::string_view rule, Instant now);
+
+  const MakeJob make_job_;
+  const StepDefect defect_;
+  PipelineCounters counters_;
+  std::unique_ptr<Life> life_;
+  // The Work that is done now, and where.
+  std::optional<Task> in_hand_;
+  WorkbenchRef in_hand_at_;
+  std::optional<Applied> applying_;  // by the records
+};
+
+}  // namespace gossamer::pipeline

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PipelineEngine: the Work of a step, and its messages.
+#include <cmath>
+#include <utility>
+#include <variant>
+
+#include "base/check.h"
+#include "cluster/control/view.h"
+#include "engines/pipeline/fleet/pipeline_engine.h"
+#include "net/link/channels.h"
+
+namespace gossamer::pipeline {
+
+// Work.
+
+cluster::Engine::Work PipelineEngine::take_work() {
+  if (life_ == nullptr || in_hand_ || !lives()) return {};
+  if (life_->wanted.empty()) {
+    if (!life_->flow || !life_->grants) return {};
+    const auto job = life_->flow->next(life_->bench->stage->is_short());
+    if (!job) return {};
+    life_->wanted.push_back(microbatch_task(*job));
+  }
+  in_hand_ = std::move(life_->wanted.front());
+  life_->wanted.pop_front();
+  in_hand_at_ = life_->bench;
+  return [run = in_hand_->run, bench = in_hand_at_] { run(*bench); };
+}
+
+PipelineEngine::Task PipelineEngine::microbatch_task(const MicrobatchFlow::Job& job) {
+  using Kind = MicrobatchFlow::Kind;
+  const std::uint64_t microbatch = job.microbatch;
+  Task task{.kind = TaskKind::kMicrobatch, .attempt = life_->step.attempt(), .job = job};
+  switch (job.kind) {
+    case Kind::kForward:
+      task.run = [microbatch, sent = std::move(life_->came_forward[microbatch])](Workbench& bench) {
+        bench.take(bench.stage->forward(microbatch, sent));
+      };
+      break;
+    case Kind::kBackward:
+      task.run = [microbatch, sent = std::move(life_->came_backward[microbatch])](Workbench& bench) {
+        bench.take(bench.stage->backward(microbatch, sent));
+      };
+      break;
+    case Kind::kProducts:
+      task.run = [microbatch](Workbench& bench) { bench.more = bench.stage->add_next(microbatch); };
+      break;
+  }
+  return task;
+}
+
+void PipelineEngine::worked(Instant now) {
+  const Task task = *std::exchange(in_hand_, std::nullopt);
+  const WorkbenchRef at = std::exchange(in_hand_at_, nullptr);
+  if (!lives() || life_->bench != at) return;
+  const std::string_view objection = std::exchange(at->objection, {});
+  if (task.kind == TaskKind::kJob) {
+    if (!at->job.ok()) return fail(at->job.error(), now);
+    return prepared(now);
+  }
+  if (!at->more.ok()) {
+    const Error error = at->more.error();
+    return fail(error, now);
+  }
+  // Work of an attempt that is over means nothing, but for an update.
+  const bool counts = task.kind == TaskKind::kUpdate || task.attempt == life_->step.attempt();
+  const StepPhase phase = life_->step.phase();
+  if (!counts || (phase == StepPhase::kResting && task.kind != TaskKind::kUpdate)) {
+    at->given.clear();
+    return;
+  }
+  if (!objection.empty()) {
+    const bool forward = task.job.kind == MicrobatchFlow::Kind::kForward;
+    const auto giver = forward ? life_->flow->sender_of(task.job.microbatch)
+                               : life_->flow->receiver_of(task.job.microbatch);
+    return blame(*giver, objection, now);
+  }
+  done(task, *at, now);
+}
+
+void PipelineEngine::done(const Task& task, Workbench& bench, Instant now) {
+  switch (task.kind) {
+    case TaskKind::kJob: break;
+    case TaskKind::kStage: carry_out(life_->step.loaded(bench.root, {}), now); break;
+    case TaskKind::kBegin:
+      life_->grants = true;
+      flow_on(now);
+      break;
+    case TaskKind::kMicrobatch: microbatch_done(task, bench, now); break;
+    case TaskKind::kContribution:
+      if (life_->exchanges.sums_alone()) {
+        want_sum(task.attempt, std::nullopt);
+      } else {
+        PipelineExchanges::Events events;
+        life_->exchanges.sum(task.attempt, bench.stage->gradient_numbers(), bench.stage->sum_numbers(),
+                             std::exchange(bench.given, {}), events);
+        carry_out(std::move(events), now);
+      }
+      break;
+    case TaskKind::kTakeSum: carry_out(life_->step.summed(task.attempt, bench.sum), now); break;
+    case TaskKind::kUpdate:
+      if (*bench.more) {
+        life_->wanted.push_front(task);
+      } else {
+        updated(bench, now);
+      }
+      break;
+  }
+}
+
+void PipelineEngine::microbatch_done(const Task& task, Workbench& bench, Instant now) {
+  using Kind = MicrobatchFlow::Kind;
+  if (*bench.more) return;
+  const std::uint64_t microbatch = task.job.microbatch;
+  life_->flow->done(task.job);
+  Slices given = std::exchange(bench.given, {});
+  switch (task.job.kind) {
+    case Kind::kForward: life_->to_forward[microbatch] = std::move(given); break;
+    case Kind::kBackward:
+      life_->to_backward[microbatch] = std::move(given);
+      if (*life_->step.stage() == 0) carry_out(life_->step.back(task.attempt), now);
+      break;
+    case Kind::kProducts:
+      ++counters_.microbatches;
+      carry_out(life_->step.added(task.attempt), now);
+      break;
+  }
+  if (lives()) flow_on(now);
+}
+
+void PipelineEngine::updated(Workbench& bench, Instant now) {
+  ++counters_.steps;
+  const auto applied = std::exchange(applying_, std::nullopt);
+  carry_out(life_->step.written(bench.root), now);
+  if (applied && on_applied) on_applied(*applied);
+}
+
+cluster::Engine::Work PipelineEngine::take_side_work() {
+  if (life_ == nullptr || !lives()) return {};
+  return life_->exchanges.take_side_work();
+}
+
+void PipelineEngine::side_worked(Instant now) {
+  if (life_ == nullptr || !lives()) return;
+  PipelineExchanges::Events events;
+  life_->exchanges.side_worked(events);
+  carry_out(std::move(events), now);
+}
+
+// Exchanges.
+
+void PipelineEngine::carry_out(PipelineExchanges::Events events, Instant now) {
+  for (PipelineExchanges::Event& event : events) {
+    if (!lives()) return;
+    if (auto* const send = std::get_if<PipelineExchanges::Send>(&event)) {
+      // False for a peer that is no member any more: then the view is changing.
+      static_cast<void>(member().send(send->to, send->lane, std::move(send->message), now));
+    } else if (auto* const summed = std::get_if<PipelineExchanges::Summed>(&event)) {
+      const Attempt here = life_->step.attempt();
+      const bool counts = life_->step.phase() == StepPhase::kSumming &&
+                          summed->id == PipelineExchanges::number_of(here);
+      if (counts) want_sum(here, std::move(summed->sum));
+    } else if (const auto* const all = std::get_if<PipelineExchanges::Gathered>(&event)) {
+      gathered(*all, now);
+    } else if (const auto* const broken = std::get_if<PipelineExchanges::Broken>(&event)) {
+      member().blame(broken->peer, broken->error, now);
+    } else {
+      carry_out(life_->step.lost(), now);
+    }
+  }
+}
+
+void PipelineEngine::gathered(const PipelineExchanges::Gathered& all, Instant now) {
+  const Attempt here = life_->step.attempt();
+  if (all.id != PipelineExchanges::number_of(here)) return;
+  Records records;
+  for (const auto& [node, bytes] : all.records) {
+    const auto record = read_record(bytes);
+    if (!record) return blame(node, "a record that cannot be read", now);
+    records[node] = *record;
+  }
+  double loss = 0;
+  const auto last = static_cast<std::uint32_t>(life_->decision->layout.stages.size() - 1);
+  for (const auto& [node, record] : records) {
+    if (life_->decision->layout.members.at(node) == last) loss += record.loss;
+  }
+  const auto tokens = static_cast<double>(life_->job->tokens());
+  const StepActions actions = life_->step.records(here, records, life_->job->tokens());
+  if (actions.update) {
+    applying_ = Applied{.step = here.step, .loss = loss / tokens, .norm = std::sqrt(actions.update->total) / tokens};
+  }
+  carry_out(actions, now);
+}
+
+// Messages.
+
+void PipelineEngine::arrived(const net::Arrived& event, Instant now) {
+  const std::uint32_t channel = event.message.channel;
+  if (channel == net::kPipelineSteps) return on_step_message(event, now);
+  if (channel != net::kPipelineSums && channel != net::kPipelineRecords) return;
+  PipelineExchanges::Events events;
+  life_->exchanges.on(event, events);
+  carry_out(std::move(events), now);
+}
+
+void PipelineEngine::on_step_message(const net::Arrived& event, Instant now) {
+  const auto message = read_step_message(event.message);
+  if (!message) {
+    return member().blame(event.from, {.kind = ErrorKind::kBadData, .what = "a message of a step that cannot be read"},
+                          now);
+  }
+  const Attempt here = life_->step.attempt();
+  const NodeId from = event.from.node;
+  const bool later = comes_before(here, message->attempt);
+  if (const auto* const credit = std::get_if<Credit>(&message->what); credit != nullptr && later) {
+    auto& [attempt, total] = life_->early_credits[from];
+    if (!comes_before(message->attempt, attempt)) {
+      attempt = message->attempt;
+      total = credit->total;
+    }
+    return;
+  }
+  if (std::holds_alternative<AllBack>(message->what)) {
+    const auto sender = life_->step.stage_of(from);
+    if (message->attempt == here && sender != 0U) return blame(from, "AllBack of another stage than the first", now);
+    carry_out(life_->step.all_back(from, message->attempt), now);
+    return;
+  }
+  if (later) return blame(from, "a tensor of an attempt that nobody has begun", now);
+  if (message->attempt != here || !life_->flow) return;  // of an attempt that is over
+  judge(from, *message, event, now);
+}
+
+void PipelineEngine::judge(NodeId from, const StepMessage& message, const net::Arrived& event, Instant now) {
+  std::string_view broken;
+  if (const auto* const credit = std::get_if<Credit>(&message.what)) {
+    broken = life_->flow->credit_came(from, credit->total);
+  } else if (const auto* const forward = std::get_if<Forward>(&message.what)) {
+    broken = life_->flow->forward_came(from, forward->microbatch);
+    if (broken.empty() && !life_->step.came(message.attempt)) broken = "a boundary after all gradients are back";
+    if (broken.empty()) life_->came_forward[forward->microbatch] = event.message.payload;
+  } else if (const auto* const backward = std::get_if<Backward>(&message.what)) {
+    broken = life_->flow->backward_came(from, backward->microbatch);
+    if (broken.empty()) life_->came_backward[backward->microbatch] = event.message.payload;
+  }
+  if (!broken.empty()) return blame(from, broken, now);
+  flow_on(now);
+}
+
+// Sends what may go now.
+void PipelineEngine::flow_on(Instant now) {
+  if (!life_->flow || !life_->grants) return;
+  const Attempt here = life_->step.attempt();
+  for (auto early = life_->early_credits.begin(); early != life_->early_credits.end();) {
+    const auto& [from, said] = *early;
+    if (said.first != here) {
+      const bool over = comes_before(said.first, here);
+      early = over ? life_->early_credits.erase(early) : std::next(early);
+      continue;
+    }
+    const std::string_view broken = life_->flow->credit_came(from, said.second);
+    const NodeId giver = from;
+    early = life_->early_credits.erase(early);
+    if (!broken.empty()) return blame(giver, broken, now);
+  }
+  while (const auto sending = life_->flow->next_backward()) {
+    const auto found = life_->to_backward.extract(sending->microbatch);
+    send(sending->to, host::Lane::kBulk,
+         write_step_message({.attempt = here, .what = Backward{sending->microbatch}}, found.mapped()), now);
+  }
+  while (const auto sending = life_->flow->next_forward()) {
+    const auto found = life_->to_forward.extract(sending->microbatch);
+    send(sending->to, host::Lane::kBulk,
+         write_step_message({.attempt = here, .what = Forward{sending->microbatch}}, found.mapped()), now);
+  }
+  for (const GrantedCredits::Grant& grant : life_->flow->grants())
+    send(grant.to, host::Lane::kBulk, write_step_message({.attempt = here, .what = Credit{grant.total}}), now);
+}
+
+void PipelineEngine::say_all_back(Instant now) {
+  const Attempt here = life_->step.attempt();
+  for (const auto& [node, peer] : life_->peers) {
+    if (peer != member().self())
+      send(node, host::Lane::kBulk, write_step_message({.attempt = here, .what = AllBack{}}), now);
+  }
+}
+
+void PipelineEngine::send(NodeId to, host::Lane lane, net::Message message, Instant now) {
+  counters_.boundary_bytes += net::counted_bytes(message);
+  static_cast<void>(member().send(life_->peers.at(to), lane, std::move(message), now));
+}
+
+void PipelineEngine::blame(NodeId node, std::string_view rule, Instant now) {
+  const auto found = life_->peers.find(node);
+  if (found != life_->peers.end())
+    member().blame(found->second, {.kind = ErrorKind::kBadData, .what = std::string(rule)}, now);
+  if (lives()) carry_out(life_->step.lost(), now);
+}
+
+}  // namespace gossamer::pipeline
