@@ -13,17 +13,12 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
-#include "commands/engine/run_request.h"
 #include "commands/engine/training.h"
 #include "commands/lm/lm_modules.h"
 
 namespace gossamer::commands {
 
-// With a `lead` prepare() refuses (kUsage): no members do steps of this engine yet.
-[[nodiscard]] std::unique_ptr<Training> lm_training(const TrainingPlace& place,
-                                                    const std::optional<LeadOptions>& lead,
-                                                    const LmModules& modules);
+[[nodiscard]] std::unique_ptr<Training> lm_training(const TrainingPlace& place, const LmModules& modules);
 
 }  // namespace gossamer::commands

@@ -72,7 +72,9 @@ void PipelineEngine::install(Instant now) {
       life_->peers[node] = cluster::peer_of(member().view().members().at(node));
   }
   life_->decision = std::move(decision);
+  life_->delivers = false;
   carry_out(life_->step.install(for_member(*life_->decision, self)), now);
+  if (lives()) deliver_at_end();
   if (life_ && lives() && leaving() && !life_->decision->layout.members.contains(self))
     member().leave(*leaving(), now);
 }
@@ -167,9 +169,34 @@ void PipelineEngine::want_update(const InstalledStep::Apply& apply) {
                            }});
 }
 
+void PipelineEngine::want_save(StepNumber next) {
+  life_->wanted.push_back({.kind = TaskKind::kKeep, .run = [next, job = life_->job](Workbench& bench) {
+                             job->save(next, *bench.stage);
+                             bench.more = false;
+                           }});
+}
+
+// Peers have the same bits, so the first holder of each stage keeps it.
+void PipelineEngine::deliver_at_end() {
+  const auto stage = life_->step.stage();
+  const bool over = life_->job->end && life_->step.next_step() >= *life_->job->end &&
+                    life_->step.phase() == StepPhase::kResting;
+  if (!stage || !over || life_->delivers || !life_->job->deliver) return;
+  for (const auto& [node, one] : life_->decision->layout.members) {
+    if (one != *stage) continue;
+    if (node != member().self().node) return;
+    break;
+  }
+  life_->delivers = true;
+  life_->wanted.push_back({.kind = TaskKind::kKeep, .run = [job = life_->job](Workbench& bench) {
+                             const Result<void> kept = job->deliver(*bench.stage);
+                             bench.more = kept.ok() ? Result<bool>(false) : Result<bool>(kept.error());
+                           }});
+}
+
 // Every member can make the stage that the run begins with.
 void PipelineEngine::want_stage(std::uint32_t stage, Instant now) {
-  if (life_->step.next_step() != StepNumber(0)) {
+  if (life_->step.next_step() != life_->job->start) {
     return fail({.what = "a stage of a run under way cannot be fetched from other members yet"}, now);
   }
   const DecidedLayout::Stage layers = life_->decision->layout.stages[stage];
@@ -182,6 +209,11 @@ void PipelineEngine::want_stage(std::uint32_t stage, Instant now) {
                              bench.more = made.ok() ? Result<bool>(false) : Result<bool>(made.error());
                              if (!made.ok()) return;
                              bench.stage = std::move(*made);
+                             if (job->start > StepNumber() && job->restore) {
+                               const Result<void> restored = job->restore(*bench.stage);
+                               if (!restored.ok()) bench.more = restored.error();
+                               if (!restored.ok()) return;
+                             }
                              bench.root = bench.stage->root();
                            }});
 }

@@ -32,6 +32,7 @@
 #include "engines/pipeline/step/microbatch_flow.h"
 #include "engines/pipeline/step/step_member.h"
 #include "engines/run/member_engine.h"
+#include "engines/run/sent_bytes.h"
 
 namespace gossamer::pipeline {
 
@@ -57,10 +58,17 @@ class PipelineEngine final : public engine::MemberEngine {
       std::function<Result<std::shared_ptr<const PipelineJob>>(const std::string& configuration)>;
   // A step that this member has applied, by the records of all.
   struct Applied {
+    Epoch epoch;
     StepNumber step;
-    double loss = 0;  // mean over its tokens
-    double norm = 0;  // of the mean gradient, before it is clipped
+    std::size_t rank = 0;     // this member's, in the layout
+    std::size_t members = 0;  // of the layout
+    double own_loss = 0;      // its part of the loss: the sum over members is the loss
+    double loss = 0;          // mean over the tokens of the step
+    double norm = 0;          // of the mean gradient, before it is clipped
+    engine::SentBytes sent = {};
   };
+  // All members may mark it: how far the run is.
+  static constexpr cluster::TrackId kTrack{0};
 
   // The process outlives the engine.
   PipelineEngine(cluster::MemberProcess& process, MakeJob make_job, StepDefect defect = StepDefect::kNone)
@@ -83,7 +91,7 @@ class PipelineEngine final : public engine::MemberEngine {
   // Numbers of tensors that calls on the loop thread have touched.
   [[nodiscard]] std::uint64_t numbers_touched() const { return life_ ? life_->exchanges.numbers_touched() : 0; }
   // Called after each step that is applied.
-  std::function<void(const Applied&)> on_applied = {};
+  void tell_applied(std::function<void(const Applied&)> tell) { on_applied_ = std::move(tell); }
 
  private:
   // What the computing thread does, and what came out.
@@ -99,7 +107,7 @@ class PipelineEngine final : public engine::MemberEngine {
   };
   using WorkbenchRef = std::shared_ptr<Workbench>;
 
-  enum class TaskKind { kJob, kStage, kBegin, kMicrobatch, kContribution, kTakeSum, kUpdate };
+  enum class TaskKind { kJob, kStage, kBegin, kMicrobatch, kContribution, kTakeSum, kUpdate, kKeep };
   struct Task {
     TaskKind kind = TaskKind::kJob;
     Attempt attempt = {};
@@ -122,6 +130,7 @@ class PipelineEngine final : public engine::MemberEngine {
     std::map<std::uint64_t, Slices> to_forward = {}, to_backward = {};
     std::map<NodeId, std::pair<Attempt, std::uint64_t>> early_credits = {};
     std::optional<Attempt> begun = {};  // last
+    bool delivers = false;              // the state after the last step, or has
   };
 
   void begin(const cluster::LifeBegun& event, Instant now) override;
@@ -139,6 +148,8 @@ class PipelineEngine final : public engine::MemberEngine {
   void want_contribution(const Attempt& attempt);
   void want_sum(const Attempt& attempt, std::optional<Slices> sum);
   void want_update(const InstalledStep::Apply& apply);
+  void want_save(StepNumber next);
+  void deliver_at_end();
   void want_stage(std::uint32_t stage, Instant now);
   [[nodiscard]] Task microbatch_task(const MicrobatchFlow::Job& job);
   void done(const Task& task, Workbench& bench, Instant now);
@@ -160,6 +171,7 @@ class PipelineEngine final : public engine::MemberEngine {
   std::optional<Task> in_hand_;
   WorkbenchRef in_hand_at_;
   std::optional<Applied> applying_;  // by the records
+  std::function<void(const Applied&)> on_applied_;
 };
 
 }  // namespace gossamer::pipeline

@@ -2,6 +2,7 @@
 //
 // PipelineEngine: the Work of a step, and its messages.
 #include <cmath>
+#include <iterator>
 #include <utility>
 #include <variant>
 
@@ -64,6 +65,7 @@ void PipelineEngine::worked(Instant now) {
     return fail(error, now);
   }
   // Work of an attempt that is over means nothing, but for an update.
+  if (task.kind == TaskKind::kKeep) return;
   const bool counts = task.kind == TaskKind::kUpdate || task.attempt == life_->step.attempt();
   const StepPhase phase = life_->step.phase();
   if (!counts || (phase == StepPhase::kResting && task.kind != TaskKind::kUpdate)) {
@@ -81,7 +83,8 @@ void PipelineEngine::worked(Instant now) {
 
 void PipelineEngine::done(const Task& task, Workbench& bench, Instant now) {
   switch (task.kind) {
-    case TaskKind::kJob: break;
+    case TaskKind::kJob:
+    case TaskKind::kKeep: break;
     case TaskKind::kStage: carry_out(life_->step.loaded(bench.root, {}), now); break;
     case TaskKind::kBegin:
       life_->grants = true;
@@ -131,9 +134,20 @@ void PipelineEngine::microbatch_done(const Task& task, Workbench& bench, Instant
 
 void PipelineEngine::updated(Workbench& bench, Instant now) {
   ++counters_.steps;
-  const auto applied = std::exchange(applying_, std::nullopt);
-  carry_out(life_->step.written(bench.root), now);
-  if (applied && on_applied) on_applied(*applied);
+  auto applied = std::exchange(applying_, std::nullopt);
+  const StepActions actions = life_->step.written(bench.root);
+  const StepNumber next = life_->step.next_step();
+  member().applied(kTrack, next);
+  // All members of the stage save the same bits, and any of them may be lost.
+  const std::uint64_t every = life_->job->save_every;
+  if (life_->job->save && every > 0 && next.value % every == 0) want_save(next);
+  if (applied && on_applied_) {
+    const net::Links& links = *process().links();
+    applied->sent = {.steps = counters_.boundary_bytes, .background = links.sent_bytes()};
+    on_applied_(*applied);
+  }
+  carry_out(actions, now);
+  if (lives()) deliver_at_end();
 }
 
 cluster::Engine::Work PipelineEngine::take_side_work() {
@@ -188,7 +202,16 @@ void PipelineEngine::gathered(const PipelineExchanges::Gathered& all, Instant no
   const auto tokens = static_cast<double>(life_->job->tokens());
   const StepActions actions = life_->step.records(here, records, life_->job->tokens());
   if (actions.update) {
-    applying_ = Applied{.step = here.step, .loss = loss / tokens, .norm = std::sqrt(actions.update->total) / tokens};
+    const NodeId self = member().self().node;
+    const auto rank = static_cast<std::size_t>(std::distance(records.begin(), records.find(self)));
+    const bool is_last = life_->decision->layout.members.at(self) == last;
+    applying_ = Applied{.epoch = here.epoch,
+                        .step = here.step,
+                        .rank = rank,
+                        .members = records.size(),
+                        .own_loss = is_last ? records.at(self).loss / tokens : 0,
+                        .loss = loss / tokens,
+                        .norm = std::sqrt(actions.update->total) / tokens};
   }
   carry_out(actions, now);
 }

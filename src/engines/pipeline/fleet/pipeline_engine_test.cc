@@ -28,5 +28,26 @@ TEST(PipelineEngine, EqualsOneProcess) {
   }
 }
 
+// Claim: a member that is killed at any moment costs a step that is done again at most. The others end with
+// the weights of one process.
+TEST(PipelineEngine, KilledAtAnyMoment) {
+  const PipelineJob job = toy_job(kSteps);
+  const ToyWeights alone = toy_alone(job);
+  for (std::uint64_t moment = 0; moment < 60; ++moment) {
+    ToyFleet fleet(job, {.members = 4, .seed = 1 + moment, .path = {.delay = from_milliseconds(3)}});
+    ASSERT_TRUE(fleet.run_to(2));
+    fleet.fleet().run_for(0.003 * static_cast<double>(moment));
+    const std::string victim = fleet.machines()[moment % 4];
+    const std::uint64_t before = fleet.step();
+    fleet.fleet().kill(victim);
+    ASSERT_TRUE(fleet.run_to(kSteps)) << "moment " << moment << " at step " << fleet.step() << ", "
+                                      << fleet.fleet().failure().value_or("no failure");
+    fleet.fleet().run_for(1);
+    EXPECT_LT(distance(alone, fleet.weights()), 1e-12) << "moment " << moment << ", killed at step " << before;
+    for (const std::string& machine : fleet.fleet().member_machines())
+      EXPECT_LE(fleet.engine(machine).pipeline_counters().again, 1U) << "moment " << moment;
+  }
+}
+
 }  // namespace
 }  // namespace gossamer::pipeline

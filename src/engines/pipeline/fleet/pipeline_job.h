@@ -21,6 +21,8 @@
 
 namespace gossamer::pipeline {
 
+class StageBench;
+
 struct PipelineJob {
   // A stage with the weights of the run's seed: every cut of the model begins with the same ones.
   std::function<Result<std::unique_ptr<StageBackend>>(const StageCut&)> make_stage;
@@ -28,6 +30,15 @@ struct PipelineJob {
   std::function<Result<void>(SampleId first, std::uint32_t windows, std::span<TokenNumber> tokens,
                              std::span<TokenNumber> targets)>
       read;
+  // These are called on the thread that computes, between two steps. Each may be empty.
+  //   restore  gives a stage the state that the run begins with, if `start` is not 0
+  //   save     keeps the state before step `next`: a failure costs one checkpoint, and is told elsewhere
+  //   deliver  keeps the state after the last step
+  std::function<Result<void>(StageBench&)> restore = {};
+  std::function<void(StepNumber next, StageBench&)> save = {};
+  std::function<Result<void>(StageBench&)> deliver = {};
+  StepNumber start = {};
+  std::uint64_t save_every = 0;  // steps; 0: never
   std::uint32_t layers = 1;
   std::uint32_t context = 1;     // tokens of a window
   std::uint64_t batch = 1;       // windows of a step

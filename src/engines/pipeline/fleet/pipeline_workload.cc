@@ -152,6 +152,7 @@ cluster::Decision PipelineWorkload::decide(const cluster::Rest& rest) {
   if (!last) {
     if (serving.empty()) return {.failure = Error{.what = "no member can hold a part of the model"}};
     next = first_layout(serving);
+    next.layout.step = options_.start;
   } else {
     const OpenStep verdict = judge_open_step(reports, last->layout, options_.tokens);
     if (verdict.then == Then::kGoBack) return {.failure = lost_layers(verdict, last->layout), .lost = true};
@@ -186,7 +187,7 @@ cluster::Decision PipelineWorkload::decide(const cluster::Rest& rest) {
   next.layout.epoch = rest.view.epoch();
   next.layout.exact = options_.exact;
   deal_to_first_stage(next);
-  return {.bytes = write_decision(next)};
+  return {.bytes = write_decision(next), .committed = next.layout.step};
 }
 
 }  // namespace gossamer::pipeline

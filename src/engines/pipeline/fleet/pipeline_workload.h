@@ -28,9 +28,12 @@ class PipelineWorkload final : public cluster::Workload {
     std::optional<std::uint32_t> stages = {};  // nothing: half of the members, at least 1
     std::uint64_t microbatches = 1;  // of a step
     std::uint64_t tokens = 1;        // likewise
+    StepNumber start = {};           // that the run begins with
     bool exact = false;              // the run has no codec
     bool skips_bad = false;          // steps whose numbers are not finite
   };
+  // For Coordinator::Options: the run has one, which any member may mark.
+  [[nodiscard]] static std::vector<cluster::TrackId> tracks() { return {cluster::TrackId(0)}; }
   explicit PipelineWorkload(Options options) : options_(std::move(options)) {}
 
   [[nodiscard]] std::vector<placement::Thing> things() const override { return {}; }

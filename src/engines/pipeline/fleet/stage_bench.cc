@@ -255,4 +255,23 @@ Result<bool> StageBench::update_next() {
   return false;
 }
 
+std::vector<tensors::NamedTensor> StageBench::state() {
+  using enum tensors::TensorUse;
+  std::vector<tensors::NamedTensor> state;
+  const std::span<const StageTensor> all = backend_->tensors();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    state.push_back({.name = all[i].name, .bytes = bytes_of(all[i].weights), .use = kResult});
+    state.push_back(
+        {.name = all[i].name + ":first", .bytes = bytes_of(optimizer_->first_moment(i)), .use = kToGoOn});
+    state.push_back(
+        {.name = all[i].name + ":second", .bytes = bytes_of(optimizer_->second_moment(i)), .use = kToGoOn});
+  }
+  return state;
+}
+
+Result<void> StageBench::state_changed() {
+  optimizer_->state_changed();
+  return backend_->weights_changed();
+}
+
 }  // namespace gossamer::pipeline

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
@@ -24,6 +25,7 @@
 #include "engines/pipeline/stage/stage_backend.h"
 #include "engines/pipeline/stage/stage_optimizer.h"
 #include "engines/pipeline/step/step_member.h"
+#include "tensors/checkpoint.h"
 
 namespace gossamer::pipeline {
 
@@ -64,6 +66,11 @@ class StageBench {
   // True: call again.
   [[nodiscard]] Result<bool> update_next();
   [[nodiscard]] std::uint64_t root() const { return optimizer_->root(); }
+
+  // Weights and moments, by name: a checkpoint has them.
+  [[nodiscard]] std::vector<tensors::NamedTensor> state();
+  // The state was written in place. Requires that no microbatch is kept.
+  [[nodiscard]] Result<void> state_changed();
 
   [[nodiscard]] StageBackend& backend() { return *backend_; }
   [[nodiscard]] StageOptimizer& optimizer() { return *optimizer_; }

@@ -113,6 +113,7 @@ class ToyFleet {
                    .exact = true}),
         fleet_({.workload = workload_,
                 .configuration = "toy",
+                .tracks = PipelineWorkload::tracks(),
                 .first_members = options.members,
                 .seed = options.seed,
                 .path = options.path,
