@@ -13,6 +13,8 @@
 #include "commands/lm/lm_training.h"
 #include "commands/lm/sentencepiece_library.h"
 #include "commands/lm/torch_library.h"
+#include "commands/lm_fleet/lm_led_training.h"
+#include "commands/lm_fleet/lm_member.h"
 #include "engines/pipeline/config/lm_config.h"
 
 namespace gossamer::commands {
@@ -44,7 +46,11 @@ EngineEntry lm_entry() {
             return pipeline::validate(pipeline::lm_keys().config(values));
           },
       .prepare = [](const TrainingPlace& place,
-                    const std::optional<LeadOptions>& lead) { return lm_training(place, lead, kModules); },
+                    const std::optional<LeadOptions>& lead) -> std::unique_ptr<Training> {
+            if (lead) return lm_led_training(place, *lead, kModules);
+            return lm_training(place, kModules);
+          },
+      .member = [](const MemberPlace& place) { return lm_member(place, kModules); },
       .evaluate = [](const run::NodeHost& host,
                      const MeasureModel& wanted) { return measure_lm(host, kModules, wanted); },
       .predict = [](const run::NodeHost& host,

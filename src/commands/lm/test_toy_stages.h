@@ -173,7 +173,7 @@ inline Result<TrainResult> train_lm_run(const run::NodeHost& host, const LmRunOp
                            .lead = options.lead};
   return run_training(
       host, "lm",
-      [&](const TrainingPlace& place) { return lm_training(place, options.lead, options.modules); }, request);
+      [&](const TrainingPlace& place) { return lm_training(place, options.modules); }, request);
 }
 
 inline void put_text(host::Disk& disk, const std::string& text = repeating_text(20)) {

@@ -107,7 +107,15 @@ Rows lm_other_keys() {
       key<&T::checkpoint, &LmCheckpointConfig::every_minutes>(
           "checkpoint.every_minutes", {.max = 10'080}, "0: by steps alone; a stopped run always writes one"),
       key<&T::checkpoint, &LmCheckpointConfig::keep>("checkpoint.keep", {.min = 1, .max = 1000},
-                                                     "newest checkpoints kept")};
+                                                     "newest checkpoints kept"),
+      key<&T::pipeline, &LmPipelineConfig::stages>(
+          "pipeline.stages", {.min = 1, .max = 1000},
+          "of a run by several nodes: runs of layers, each held by one or more; auto: half of the nodes"),
+      key<&T::pipeline, &LmPipelineConfig::codec>(
+          "pipeline.codec", {.choices = {"f32", "bf16", "int8"}},
+          "how numbers travel between stages; those of train.precision=f64 as they are"),
+      key<&T::pipeline, &LmPipelineConfig::sums>("pipeline.sums", {.choices = {"f32", "bf16"}},
+                                                 "how gradients travel between nodes of a stage")};
 }
 
 // A rate that suits the size of the preset (Kaplan et al., "Scaling laws for neural language models", 2020:
@@ -211,7 +219,9 @@ TrainerOptions trainer_options(const LmConfig& config) {
 std::string fingerprint(const LmConfig& config) {
   std::string all;
   for (const settings::Key& key : lm_keys().all()) {
-    const bool shapes = !key.name.starts_with("checkpoint.") && !key.name.starts_with("data.");
+    // What travels is rounded in another way, and the model is the same but for that.
+    const bool shapes = !key.name.starts_with("checkpoint.") && !key.name.starts_with("data.") &&
+                        !key.name.starts_with("pipeline.");
     if (shapes) all += fmt::format("{}={}\n", key.name, lm_keys().get(config, key));
   }
   return all;

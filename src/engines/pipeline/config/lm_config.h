@@ -14,6 +14,7 @@
 #include "engines/pipeline/stage/lm_shape.h"
 #include "engines/pipeline/train/lone_trainer.h"
 #include "exact/step_factors.h"
+#include "net/codec/codec.h"
 #include "settings/key_table.h"
 
 namespace gossamer::pipeline {
@@ -70,6 +71,14 @@ struct LmCheckpointConfig {
   std::uint32_t keep = 2;
 };
 
+// Of runs whose steps members do.
+enum class LmSums { kF32, kBf16 };
+struct LmPipelineConfig {
+  std::optional<std::uint32_t> stages = {};
+  net::Codec codec = net::Codec::kBf16;
+  LmSums sums = LmSums::kF32;
+};
+
 struct LmConfig {
   std::uint64_t seed = 1;
   LmDataConfig data;
@@ -77,6 +86,7 @@ struct LmConfig {
   LmTrainConfig train;
   LmOptimizerConfig optimizer;
   LmCheckpointConfig checkpoint;
+  LmPipelineConfig pipeline;
 };
 
 [[nodiscard]] const settings::KeyTable<LmConfig>& lm_keys();

@@ -25,11 +25,11 @@ class StageBench;
 
 struct PipelineJob {
   // A stage with the weights of the run's seed: every cut of the model begins with the same ones.
-  std::function<Result<std::unique_ptr<StageBackend>>(const StageCut&)> make_stage;
+  std::function<Result<std::unique_ptr<StageBackend>>(const StageCut&)> make_stage = {};
   // Reads the windows of the samples [first, first + windows): windows * context tokens, and as many targets.
   std::function<Result<void>(SampleId first, std::uint32_t windows, std::span<TokenNumber> tokens,
                              std::span<TokenNumber> targets)>
-      read;
+      read = {};
   // These are called on the thread that computes, between two steps. Each may be empty.
   //   restore  gives a stage the state that the run begins with, if `start` is not 0
   //   save     keeps the state before step `next`: a failure costs one checkpoint, and is told elsewhere
