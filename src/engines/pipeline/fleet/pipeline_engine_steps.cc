@@ -236,7 +236,9 @@ void PipelineEngine::on_step_message(const net::Arrived& event, Instant now) {
   const Attempt here = life_->step.attempt();
   const NodeId from = event.from.node;
   const bool later = comes_before(here, message->attempt);
-  if (const auto* const credit = std::get_if<Credit>(&message->what); credit != nullptr && later) {
+  // A member that still loads its stage has the attempt of the others, and no flow.
+  const bool early = later || (message->attempt == here && !life_->flow);
+  if (const auto* const credit = std::get_if<Credit>(&message->what); credit != nullptr && early) {
     auto& [attempt, total] = life_->early_credits[from];
     if (!comes_before(message->attempt, attempt)) {
       attempt = message->attempt;

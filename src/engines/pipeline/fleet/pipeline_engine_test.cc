@@ -28,6 +28,27 @@ TEST(PipelineEngine, EqualsOneProcess) {
   }
 }
 
+// Claim: the same with gradients that are too large to be sent to all peers at once.
+TEST(PipelineEngine, LargeStages) {
+  const PipelineJob job = toy_job(3, {.width = 64, .hidden = 4096});
+  ToyFleet fleet(job, {.members = 4});
+  ASSERT_TRUE(fleet.run_to(3)) << "at step " << fleet.step();
+  fleet.fleet().run_for(1);
+  EXPECT_LT(distance(toy_alone(job), fleet.weights()), 1e-12);
+}
+
+// Claim: members wait for one that computes far more slowly, in loading its stage, too.
+TEST(PipelineEngine, SlowMembers) {
+  const PipelineJob job = toy_job(kSteps);
+  const ToyWeights alone = toy_alone(job);
+  for (std::size_t slow = 0; slow < 4; ++slow) {
+    ToyFleet fleet(job, {.members = 4, .slow = slow});
+    ASSERT_TRUE(fleet.run_to(kSteps, 600)) << "member " << slow << " is slow, and all are at step " << fleet.step();
+    fleet.fleet().run_for(2);
+    EXPECT_LT(distance(alone, fleet.weights()), 1e-12) << slow;
+  }
+}
+
 // Claim: a member that is killed at any moment costs a step that is done again at most. The others end with
 // the weights of one process.
 TEST(PipelineEngine, KilledAtAnyMoment) {

@@ -27,24 +27,23 @@ namespace gossamer::pipeline {
 // Weights by tensor, as doubles.
 using ToyWeights = std::map<std::string, std::vector<double>>;
 
-inline PipelineJob toy_job(std::uint64_t steps) {
-  static constexpr ToyShape kShape{};
+inline PipelineJob toy_job(std::uint64_t steps, const ToyShape& shape = {}) {
   static constexpr std::uint32_t kContext = 8;
-  return {.make_stage = [](const StageCut& cut) -> Result<std::unique_ptr<StageBackend>> {
-            return make_toy_stage(kShape, cut, 7);
+  return {.make_stage = [shape](const StageCut& cut) -> Result<std::unique_ptr<StageBackend>> {
+            return make_toy_stage(shape, cut, 7);
           },
-          .read = [](SampleId first, std::uint32_t windows, std::span<TokenNumber> tokens,
+          .read = [shape](SampleId first, std::uint32_t windows, std::span<TokenNumber> tokens,
                      std::span<TokenNumber> targets) -> Result<void> {
             for (std::uint32_t window = 0; window < windows; ++window) {
               Rng rng(first.value + window, Purpose::kTest, 3);
               for (std::uint32_t i = 0; i < kContext; ++i) {
-                tokens[window * kContext + i] = static_cast<TokenNumber>(rng.below(kShape.vocabulary));
-                targets[window * kContext + i] = static_cast<TokenNumber>(rng.below(kShape.vocabulary));
+                tokens[window * kContext + i] = static_cast<TokenNumber>(rng.below(shape.vocabulary));
+                targets[window * kContext + i] = static_cast<TokenNumber>(rng.below(shape.vocabulary));
               }
             }
             return {};
           },
-          .layers = kShape.layers,
+          .layers = shape.layers,
           .context = kContext,
           .batch = 11,
           .microbatch = 2,
@@ -102,6 +101,7 @@ class ToyFleet {
     std::uint64_t seed = 1;
     StepDefect defect = StepDefect::kNone;
     host::PathQuality path = {};
+    std::optional<std::size_t> slow = {};  // this one computes 100 times as slowly
   };
   ToyFleet(PipelineJob job, const Options& options)
       : job_(std::make_shared<const PipelineJob>(std::move(job))),
@@ -118,7 +118,11 @@ class ToyFleet {
                 .seed = options.seed,
                 .path = options.path,
                 .new_member = [this] { return new_member(); }}) {
-    for (std::size_t i = 0; i < options.members; ++i) machines_.push_back(fleet_.join(new_member()));
+    for (std::size_t i = 0; i < options.members; ++i) {
+      simulation::SimMember::Options member = new_member();
+      if (i == options.slow) member.shortest_work = member.longest_work = from_milliseconds(300);
+      machines_.push_back(fleet_.join(std::move(member)));
+    }
   }
 
   [[nodiscard]] simulation::Fleet& fleet() { return fleet_; }
