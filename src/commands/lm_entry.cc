@@ -47,9 +47,9 @@ EngineEntry lm_entry() {
           },
       .prepare = [](const TrainingPlace& place,
                     const std::optional<LeadOptions>& lead) -> std::unique_ptr<Training> {
-            if (lead) return lm_led_training(place, *lead, kModules);
-            return lm_training(place, kModules);
-          },
+        if (lead) return lm_led_training(place, *lead, kModules);
+        return lm_training(place, kModules);
+      },
       .member = [](const MemberPlace& place) { return lm_member(place, kModules); },
       .evaluate = [](const run::NodeHost& host,
                      const MeasureModel& wanted) { return measure_lm(host, kModules, wanted); },

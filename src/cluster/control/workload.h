@@ -26,7 +26,7 @@ struct Rest {
   const HoldingMap& before;
   const HoldingMap& after;
   std::optional<StepNumber> committed = {};  // by the mark ledger, if there is one
-  std::string_view last = {};  // the bytes of the decision in force; empty: there is none yet
+  std::string_view last = {};                // the bytes of the decision in force; empty: there is none yet
 };
 
 inline constexpr std::size_t kMaxDecisionBytes = std::size_t{512} << 10;

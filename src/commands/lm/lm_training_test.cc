@@ -149,23 +149,13 @@ TEST(LmTraining, TheConfigIsResolved) {
   EXPECT_THAT(config, HasSubstr("engine = \"lm\""));
   const std::size_t open = config.find("\"auto\"");
   EXPECT_EQ(open, config.find("vocabulary = \"auto\"") + std::string_view("vocabulary = ").size());
-  EXPECT_EQ(config.find("\"auto\"", open + 1), std::string::npos);
+  const std::size_t stages = config.find("\"auto\"", open + 1);
+  EXPECT_EQ(stages, config.find("stages = \"auto\"") + std::string_view("stages = ").size());
+  EXPECT_EQ(config.find("\"auto\"", stages + 1), std::string::npos);
   EXPECT_THAT(config, ::testing::Not(HasSubstr("\nsteps = 0\n")));
   const json summary = json::parse(*host::read_text(machine.disk, "/run/summary.json"));
   EXPECT_GT(summary["steps"], 6);
   EXPECT_NEAR(summary["epochs"].get<double>(), 2, 0.2);
-}
-
-// Claim: members are refused by a message that says so, and nothing is left behind.
-TEST(LmTraining, RefusesMembers) {
-  SimMachine machine;
-  put_text(machine.disk);
-  const auto led = train_lm_run(machine.host(), {.lead = LeadOptions{}});
-  ASSERT_FALSE(led.ok());
-  EXPECT_EQ(led.error().kind, ErrorKind::kUsage);
-  EXPECT_THAT(led.error().what, HasSubstr("not there yet"));
-  EXPECT_THAT(led.error().got, HasSubstr("--nodes"));
-  EXPECT_FALSE(*machine.disk.exists("/run"));
 }
 
 // Claim: a machine without libtorch is told so before a text is read, and nothing is left behind.

@@ -137,7 +137,6 @@ struct LmRunOptions {
   std::vector<settings::KeySetting> settings = {};
   std::uint64_t stop_after = UINT64_MAX;  // it is asked to stop when it has asked so often
   LmModules modules = toys();
-  std::optional<LeadOptions> lead = {};
 };
 
 inline settings::Values small_lm(const std::vector<std::string>& words) {
@@ -169,11 +168,9 @@ inline Result<TrainResult> train_lm_run(const run::NodeHost& host, const LmRunOp
                            .engine = {.name = "lm", .unnamed = "sparse"},
                            .config = config,
                            .settings = options.settings,
-                           .stop_requested = stop,
-                           .lead = options.lead};
+                           .stop_requested = stop};
   return run_training(
-      host, "lm",
-      [&](const TrainingPlace& place) { return lm_training(place, options.modules); }, request);
+      host, "lm", [&](const TrainingPlace& place) { return lm_training(place, options.modules); }, request);
 }
 
 inline void put_text(host::Disk& disk, const std::string& text = repeating_text(20)) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/lm_fleet/lm_led_training.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -14,15 +16,21 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/human_bytes.h"
 #include "commands/lm/lm_material.h"
 #include "commands/lm_fleet/lm_member.h"
 #include "commands/run/sectioned_training.h"
 #include "engines/pipeline/config/lm_config.h"
 #include "engines/pipeline/fleet/pipeline_workload.h"
 #include "engines/pipeline/stage/lm_shape.h"
+#include "exact/floating_modes.h"
+#include "exact/step_factors.h"
+#include "net/link/channels.h"
 
 namespace gossamer::commands {
 namespace {
+
+constexpr std::uint64_t kMessageRoom = 4096;  // of a message, beside its payload
 
 // The floating-point operations of a layer, of embedding and head, in a ratio. A layer multiplies with its
 // matrices and attends to its context, as often as it is applied. The embedding is a lookup.
@@ -38,15 +46,47 @@ std::vector<double> work_of_layers(const pipeline::LmShape& shape) {
   return work;
 }
 
+// A member sends its boundary in one message. A step that is done again is sent without a codec.
+Result<void> check_boundary(const pipeline::LmConfig& config) {
+  const pipeline::LmShape shape = pipeline::shape_of(config, 1);
+  const std::uint64_t number = config.train.precision == pipeline::Precision::kF64 ? 8 : 4;
+  const std::uint64_t window =
+      std::uint64_t{shape.context} * (shape.width * number + 2 * sizeof(std::uint32_t));
+  const std::uint64_t most = (net::kMostBoundaryBytes - kMessageRoom) / window;
+  if (config.train.microbatch <= most || shape.layers == 1) return {};
+  return Error{.kind = ErrorKind::kUsage,
+               .where = "train.microbatch",
+               .what = "what a microbatch is between two stages is too large for a message",
+               .got = fmt::format("{}, with {} a window", config.train.microbatch, human_bytes(window)),
+               .expected = most > 0 ? fmt::format("at most {}", most) : "a smaller model.context",
+               .fix = most > 0 ? fmt::format("train.microbatch={}", most) : "lower model.context"};
+}
+
+Error members_elsewhere() {
+  return {.kind = ErrorKind::kUsage,
+          .where = "lm",
+          .what = "members from other machines cannot train a language model yet",
+          .got = "a coordinator",
+          .expected = "processes of this machine",
+          .fix = "gossamer train lm data.train=FILE --nodes N --out DIR"};
+}
+
 class LmLedTraining final : public SectionedTraining {
  public:
   LmLedTraining(const TrainingPlace& place, const LeadOptions& lead, const LmModules& modules)
-      : SectionedTraining(place, "lm", lead), modules_(modules), material_(place, modules) {}
+      : SectionedTraining(place, "lm", lead),
+        own_members_(lead.own.has_value()),
+        modules_(modules),
+        material_(place, modules) {}
 
   [[nodiscard]] settings::Values config() const override {
     return pipeline::lm_keys().values(material_.config());
   }
   [[nodiscard]] TrainingFacts facts() const override { return material_.facts(); }
+  [[nodiscard]] double learning_rate(StepNumber step) const override {
+    const exact::FloatingModes modes;
+    return exact::learning_rate(pipeline::trainer_options(material_.config()).schedule, step.value);
+  }
 
   Result<void> save() override {
     if (model_ == nullptr) {
@@ -62,7 +102,9 @@ class LmLedTraining final : public SectionedTraining {
  private:
   // Members say where libtorch is missing, but only once they have been started: so it is opened here first.
   Result<void> load() override {
+    if (!own_members_) return members_elsewhere();
     if (auto good = material_.check(); !good.ok()) return good;
+    if (auto good = check_boundary(material_.config()); !good.ok()) return good;
     auto make_stage = modules_.stages(host());
     if (!make_stage.ok()) return make_stage.error();
     make_stage_ = *std::move(make_stage);
@@ -100,17 +142,17 @@ class LmLedTraining final : public SectionedTraining {
     const pipeline::LmConfig& config = material_.config();
     const std::uint64_t microbatches =
         (config.train.batch + config.train.microbatch - 1) / config.train.microbatch;
-    const bool exact = config.train.precision == pipeline::Precision::kF64 ||
-                       (config.pipeline.codec == net::Codec::kF32 &&
-                        config.pipeline.sums == pipeline::LmSums::kF32);
-    return {.workload = std::make_unique<pipeline::PipelineWorkload>(pipeline::PipelineWorkload::Options{
-                .work = work_of_layers(material_.shape()),
-                .stages = config.pipeline.stages,
-                .microbatches = microbatches,
-                .tokens = config.train.batch * material_.shape().context,
-                .start = start,
-                .exact = exact,
-                .skips_bad = config.train.skip_bad}),
+    const bool exact =
+        config.train.precision == pipeline::Precision::kF64 ||
+        (config.pipeline.codec == net::Codec::kF32 && config.pipeline.sums == pipeline::LmSums::kF32);
+    return {.workload = std::make_unique<pipeline::PipelineWorkload>(
+                pipeline::PipelineWorkload::Options{.work = work_of_layers(material_.shape()),
+                                                    .stages = config.pipeline.stages,
+                                                    .microbatches = microbatches,
+                                                    .tokens = config.train.batch * material_.shape().context,
+                                                    .start = start,
+                                                    .exact = exact,
+                                                    .skips_bad = config.train.skip_bad}),
             .tracks = pipeline::PipelineWorkload::tracks(),
             .configuration = {}};
   }
@@ -122,8 +164,7 @@ class LmLedTraining final : public SectionedTraining {
     for (const pipeline::StageTensor& tensor : (*model)->tensors()) {
       const auto bytes = result(tensor.name);
       if (!bytes.ok()) return bytes.error();
-      const auto there =
-          std::visit([](auto all) { return std::as_writable_bytes(all); }, tensor.weights);
+      const auto there = std::visit([](auto all) { return std::as_writable_bytes(all); }, tensor.weights);
       CHECK(there.size() == bytes->size(), tensor.name);
       std::memcpy(there.data(), bytes->data(), there.size());
     }
@@ -132,6 +173,7 @@ class LmLedTraining final : public SectionedTraining {
     return {};
   }
 
+  const bool own_members_;
   const LmModules modules_;
   LmMaterial material_;
   MakeStage make_stage_;

@@ -77,8 +77,8 @@ PipelineJob job_of(const MemberPlace& place, const LmModules& modules, const Led
   made.end = StepNumber(told.steps);
   made.start = told.start;
   made.save_every = job->config.checkpoint.every_steps;
-  made.make_stage = [&host = place.host, open = modules.stages, job,
-                     shape](const pipeline::StageCut& cut) -> Result<std::unique_ptr<pipeline::StageBackend>> {
+  made.make_stage = [&host = place.host, open = modules.stages, job, shape](
+                        const pipeline::StageCut& cut) -> Result<std::unique_ptr<pipeline::StageBackend>> {
     if (!job->make_stage) {
       auto opened = open(host);
       if (!opened.ok()) return opened.error();

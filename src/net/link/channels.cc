@@ -16,8 +16,6 @@ constexpr std::uint64_t kOfWords = kMiB;
 constexpr std::uint64_t kOfExchanges = kMiB + 4 * kKiB;
 // A manifest and the set of chunks, or a chunk.
 constexpr std::uint64_t kOfChunks = 17 * kMiB;
-// A boundary: 2,048 tokens of 4,096 numbers in f32, with their tokens, and room.
-constexpr std::uint64_t kOfBoundaries = 40 * kMiB;
 constexpr std::uint64_t kWhole = kMaxPayloadBytes + kMaxBodyBytes;
 
 using enum Receiver;
@@ -44,7 +42,7 @@ constexpr std::array kChannelRules{
     ChannelRule{kReports, Sender::kServing, Lanes::kControl, 64 * kKiB, kCoordinator},
     ChannelRule{kReports, Sender::kJoining, Lanes::kControl, 64 * kKiB, kCoordinator},
     ChannelRule{kEngineChannel, Sender::kServing, Lanes::kBoth, kOfExchanges, kMember},
-    ChannelRule{kPipelineSteps, Sender::kServing, Lanes::kBulk, kOfBoundaries, kMember},
+    ChannelRule{kPipelineSteps, Sender::kServing, Lanes::kBulk, kMostBoundaryBytes, kMember},
     ChannelRule{kPipelineSums, Sender::kServing, Lanes::kBulk, kOfExchanges, kMember},
     ChannelRule{kPipelineRecords, Sender::kServing, Lanes::kControl, 8 * kKiB, kMember},
 };

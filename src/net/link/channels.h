@@ -28,6 +28,9 @@ inline constexpr std::uint32_t kPipelineSteps = 11;
 inline constexpr std::uint32_t kPipelineSums = 12;
 inline constexpr std::uint32_t kPipelineRecords = 13;
 
+// A boundary between two stages: 2,048 tokens of 4,096 numbers in f32, with their tokens, and room.
+inline constexpr std::uint64_t kMostBoundaryBytes = 40ULL << 20;
+
 inline constexpr std::array<std::pair<std::uint32_t, std::string_view>, 13> kChannelNames{{
     {kControlChannel, "membership"},
     {kCheckChannel, "fleet check"},

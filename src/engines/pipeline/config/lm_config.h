@@ -71,7 +71,7 @@ struct LmCheckpointConfig {
   std::uint32_t keep = 2;
 };
 
-// Of runs whose steps members do.
+// What runs by members have beside.
 enum class LmSums { kF32, kBf16 };
 struct LmPipelineConfig {
   std::optional<std::uint32_t> stages = {};
@@ -97,8 +97,9 @@ struct LmConfig {
 // The model: the preset's shape, with the keys that are given.
 [[nodiscard]] LmShape shape_of(const LmConfig& config, std::uint32_t vocabulary);
 
-// Fills in all that is `auto`, but data.vocabulary: whether a tokenizer is trained depends on the text.
-// `windows`: of the training text, at least 1. The result is its own resolved config.
+// Fills in all that is `auto`, but data.vocabulary, as whether a tokenizer is trained depends on the text,
+// and pipeline.stages, as other nodes may do the rest of the run. `windows`: of the training text, at
+// least 1. The result is its own resolved config.
 [[nodiscard]] LmConfig resolved(const LmConfig& config, std::uint64_t windows);
 
 // Requires a resolved config.

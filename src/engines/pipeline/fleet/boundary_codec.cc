@@ -16,9 +16,7 @@ namespace {
 // The largest number that bf16 does not round to infinity.
 constexpr float kLargestBf16 = 3.3895313892515355e38F;
 
-net::MatrixCodec matrix_codec(net::Codec codec) {
-  return {codec, kernels::kernels_for(kernels::best_isa())};
-}
+net::MatrixCodec matrix_codec(net::Codec codec) { return {codec, kernels::kernels_for(kernels::best_isa())}; }
 
 net::MatrixShape matrix_shape(const BoundaryShape& shape) {
   return {.rows = shape.tokens, .columns = shape.width};

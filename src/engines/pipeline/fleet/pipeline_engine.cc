@@ -14,27 +14,16 @@
 namespace gossamer::pipeline {
 namespace {
 
-// Blocks of an update in one piece of Work.
-constexpr int kBlocksAtOnce = 16;
+// How long a member that is to end waits for the step with which all save: a dead member may be in it.
+constexpr Duration kEndTime = from_seconds(30);
 
 }  // namespace
 
-void PipelineEngine::Workbench::take(Result<StageBench::Piece> piece) {
-  more = piece.ok() ? Result<bool>(piece->more) : Result<bool>(piece.error());
-  if (!piece.ok()) return;
-  objection = piece->objection;
-  given = std::move(piece->given);
-}
-
-void PipelineEngine::begin(const cluster::LifeBegun& event, Instant now) {
+void PipelineEngine::begin(const cluster::LifeBegun& event, Instant) {
   const auto gone = [this](net::PeerId peer) { return member().view().fenced().contains(peer.incarnation); };
   life_.reset(new Life{.step = StepMember({.self = event.self.node, .defect = defect_}),
                        .exchanges = PipelineExchanges(event.self, gone)});
-  life_->wanted.push_back({.kind = TaskKind::kJob,
-                           .run = [make = make_job_, configuration = event.configuration](Workbench& bench) {
-                             bench.job = make(configuration);
-                           }});
-  static_cast<void>(now);
+  want(job_task(make_job_, event.configuration));
 }
 
 void PipelineEngine::prepared(Instant now) {
@@ -73,7 +62,9 @@ void PipelineEngine::install(Instant now) {
   }
   life_->decision = std::move(decision);
   life_->delivers = false;
-  carry_out(life_->step.install(for_member(*life_->decision, self)), now);
+  const StepActions actions = life_->step.install(for_member(*life_->decision, self));
+  if (stops_) wish_end();
+  carry_out(actions, now);
   if (lives()) deliver_at_end();
   if (life_ && lives() && leaving() && !life_->decision->layout.members.contains(self))
     member().leave(*leaving(), now);
@@ -87,29 +78,56 @@ void PipelineEngine::lost(net::PeerId peer, Instant now) {
   if (lives() && of_layout) carry_out(life_->step.lost(), now);
 }
 
+// A member alone cannot save what others can go on from: their states would be a step apart.
+void PipelineEngine::stop(const std::string& reason, Instant now) {
+  const bool has_step = life_ != nullptr && life_->job != nullptr && life_->job->save &&
+                        life_->step.stage() &&
+                        (!life_->job->end || life_->step.next_step() < *life_->job->end);
+  if (!has_step) return member().leave(reason, now);
+  if (stops_) return;
+  stops_ = reason;
+  leaves_by_ = now + kEndTime;
+  wish_end();
+}
+
+void PipelineEngine::wish_end() { life_->step.wish(kWishEnd); }
+
+void PipelineEngine::tick(Instant now) {
+  if (!leaves_by_ || *leaves_by_ > now || !lives()) return;
+  leaves_by_.reset();
+  member().leave(*stops_, now);
+}
+
+void PipelineEngine::leave_if_kept(Instant now) {
+  if (!stops_ || !kept_at_end_) return;
+  leaves_by_.reset();
+  member().leave(*stops_, now);
+}
+
 // What the step asks for.
 
 void PipelineEngine::carry_out(const StepActions& actions, Instant now) {
   if (actions.stop) stop_all();
   if (actions.leave) {
-    return process().begin_anew({.what = "this member cannot follow the others' decision, and begins anew"}, now);
+    return process().begin_anew({.what = "this member cannot follow the others' decision, and begins anew"},
+                                now);
   }
   if (actions.begin) begin_attempt(*actions.begin);
   if (actions.all_back) say_all_back(now);
-  if (actions.sum) want_contribution(*actions.sum);
+  if (actions.sum) want(contribution_task(*actions.sum, life_->exchanges.sums_alone()));
   if (actions.records) {
     PipelineExchanges::Events events;
     life_->exchanges.gather(life_->step.attempt(), write_record(*actions.records), events);
     carry_out(std::move(events), now);
     if (!lives()) return;
   }
-  if (actions.update) want_update(*actions.update);
+  if (actions.update) want(update_task(*actions.update));
   if (actions.load) want_stage(*actions.load, now);
   if (actions.report) member().frozen(write_report(life_->step.report()), {}, now);
 }
 
 void PipelineEngine::stop_all() {
-  life_->wanted.clear();
+  std::erase_if(life_->wanted, [](const Task& task) { return task.kind != TaskKind::kKeep; });
   life_->flow.reset();
   life_->grants = false;
   life_->exchanges.stop();
@@ -117,9 +135,11 @@ void PipelineEngine::stop_all() {
 
 void PipelineEngine::begin_attempt(const Attempt& attempt) {
   const Attempt here = attempt;
-  if (life_->begun && life_->begun->step == here.step && life_->begun->lineage == here.lineage) ++counters_.again;
+  if (life_->begun && life_->begun->step == here.step && life_->begun->lineage == here.lineage)
+    ++counters_.again;
   life_->begun = here;
-  for (auto* const queue : {&life_->came_forward, &life_->came_backward, &life_->to_forward, &life_->to_backward})
+  for (auto* const queue :
+       {&life_->came_forward, &life_->came_backward, &life_->to_forward, &life_->to_backward})
     queue->clear();
   const Stages& stages = life_->decision->layout.members;
   const std::uint32_t own = *life_->step.stage();
@@ -136,44 +156,7 @@ void PipelineEngine::begin_attempt(const Attempt& attempt) {
   }
   life_->flow.emplace(options);
   life_->grants = false;
-  life_->wanted.push_back({.kind = TaskKind::kBegin, .attempt = here, .run = [here](Workbench& bench) {
-                             bench.stage->begin_attempt(here.step, here.tries > 0);
-                           }});
-}
-
-void PipelineEngine::want_contribution(const Attempt& attempt) {
-  life_->wanted.push_back({.kind = TaskKind::kContribution,
-                           .attempt = attempt,
-                           .run = [alone = life_->exchanges.sums_alone()](Workbench& bench) {
-                             if (!alone) bench.given = bench.stage->contribution();
-                           }});
-}
-
-void PipelineEngine::want_sum(const Attempt& attempt, std::optional<Slices> sum) {
-  life_->wanted.push_back(
-      {.kind = TaskKind::kTakeSum, .attempt = attempt, .run = [sum = std::move(sum)](Workbench& bench) {
-         bench.sum = bench.stage->take_sum(sum);
-       }});
-}
-
-void PipelineEngine::want_update(const InstalledStep::Apply& apply) {
-  // Whether it is the first piece of this update.
-  auto begun = std::make_shared<bool>(false);
-  life_->wanted.push_back({.kind = TaskKind::kUpdate, .attempt = apply.attempt, .run = [apply, begun](Workbench& bench) {
-                             if (!std::exchange(*begun, true))
-                               bench.stage->begin_update(apply.attempt.step, apply.total, apply.skipped);
-                             bench.more = true;
-                             for (int i = 0; i < kBlocksAtOnce && bench.more.ok() && *bench.more; ++i)
-                               bench.more = bench.stage->update_next();
-                             if (bench.more.ok() && !*bench.more) bench.root = bench.stage->root();
-                           }});
-}
-
-void PipelineEngine::want_save(StepNumber next) {
-  life_->wanted.push_back({.kind = TaskKind::kKeep, .run = [next, job = life_->job](Workbench& bench) {
-                             job->save(next, *bench.stage);
-                             bench.more = false;
-                           }});
+  want(begin_task(here));
 }
 
 // Peers have the same bits, so the first holder of each stage keeps it.
@@ -188,10 +171,7 @@ void PipelineEngine::deliver_at_end() {
     break;
   }
   life_->delivers = true;
-  life_->wanted.push_back({.kind = TaskKind::kKeep, .run = [job = life_->job](Workbench& bench) {
-                             const Result<void> kept = job->deliver(*bench.stage);
-                             bench.more = kept.ok() ? Result<bool>(false) : Result<bool>(kept.error());
-                           }});
+  want(deliver_task(life_->job));
 }
 
 // Every member can make the stage that the run begins with.
@@ -200,22 +180,7 @@ void PipelineEngine::want_stage(std::uint32_t stage, Instant now) {
     return fail({.what = "a stage of a run under way cannot be fetched from other members yet"}, now);
   }
   const DecidedLayout::Stage layers = life_->decision->layout.stages[stage];
-  life_->wanted.push_back({.kind = TaskKind::kStage,
-                           .attempt = life_->step.attempt(),
-                           .run = [job = life_->job, layers](Workbench& bench) {
-                             bench.stage.reset();
-                             auto made = StageBench::make(
-                                 *job, {.first = layers.first, .last = layers.last, .layers = job->layers});
-                             bench.more = made.ok() ? Result<bool>(false) : Result<bool>(made.error());
-                             if (!made.ok()) return;
-                             bench.stage = std::move(*made);
-                             if (job->start > StepNumber() && job->restore) {
-                               const Result<void> restored = job->restore(*bench.stage);
-                               if (!restored.ok()) bench.more = restored.error();
-                               if (!restored.ok()) return;
-                             }
-                             bench.root = bench.stage->root();
-                           }});
+  want(stage_task(life_->step.attempt(), life_->job, layers));
 }
 
 StageBench* PipelineEngine::bench() const {

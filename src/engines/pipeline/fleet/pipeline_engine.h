@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PipelineEngine: a member's side of a pipeline run. Its steps are those of StepMember, and microbatches go as
-// MicrobatchFlow says (docs/protocols/pipeline-step.md). Here both meet the links, the exchanges and the
+// PipelineEngine: a member's side of a pipeline run. Its steps are those of StepMember, and microbatches go
+// as MicrobatchFlow says (docs/protocols/pipeline-step.md). Here both meet the links, the exchanges and the
 // thread that computes.
 //
 // Nothing of a tensor is read, copied or summed on the loop thread. A piece of Work is a layer of one
@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/counters.h"
@@ -26,6 +27,7 @@
 #include "cluster/control/member_process.h"
 #include "engines/pipeline/fleet/pipeline_exchanges.h"
 #include "engines/pipeline/fleet/pipeline_job.h"
+#include "engines/pipeline/fleet/pipeline_work.h"
 #include "engines/pipeline/fleet/rest_message.h"
 #include "engines/pipeline/fleet/stage_bench.h"
 #include "engines/pipeline/fleet/step_message.h"
@@ -54,8 +56,7 @@ struct PipelineCounters {
 class PipelineEngine final : public engine::MemberEngine {
  public:
   // Makes the job that the run's configuration describes. Called in Work.
-  using MakeJob =
-      std::function<Result<std::shared_ptr<const PipelineJob>>(const std::string& configuration)>;
+  using MakeJob = MakePipelineJob;
   // A step that this member has applied, by the records of all.
   struct Applied {
     Epoch epoch;
@@ -74,8 +75,8 @@ class PipelineEngine final : public engine::MemberEngine {
   PipelineEngine(cluster::MemberProcess& process, MakeJob make_job, StepDefect defect = StepDefect::kNone)
       : MemberEngine(process), make_job_(std::move(make_job)), defect_(defect) {}
 
-  void tick(Instant) override {}
-  [[nodiscard]] std::optional<Instant> next_wakeup() const override { return std::nullopt; }
+  void tick(Instant now) override;
+  [[nodiscard]] std::optional<Instant> next_wakeup() const override { return leaves_by_; }
   [[nodiscard]] Work take_work() override;
   void worked(Instant now) override;
   [[nodiscard]] Work take_side_work() override;
@@ -89,42 +90,26 @@ class PipelineEngine final : public engine::MemberEngine {
   // The stage that this life holds, while nothing is computed; else null.
   [[nodiscard]] StageBench* bench() const;
   // Numbers of tensors that calls on the loop thread have touched.
-  [[nodiscard]] std::uint64_t numbers_touched() const { return life_ ? life_->exchanges.numbers_touched() : 0; }
+  [[nodiscard]] std::uint64_t numbers_touched() const {
+    return life_ ? life_->exchanges.numbers_touched() : 0;
+  }
   // Called after each step that is applied.
   void tell_applied(std::function<void(const Applied&)> tell) { on_applied_ = std::move(tell); }
 
  private:
-  // What the computing thread does, and what came out.
-  struct Workbench {
-    Result<std::shared_ptr<const PipelineJob>> job{nullptr};
-    std::unique_ptr<StageBench> stage;
-    Result<bool> more{false};        // the piece of Work was not the last one of its task
-    std::string_view objection;      // a rule that a sender broke
-    Slices given;
-    void take(Result<StageBench::Piece> piece);
-    StageSum sum;
-    std::uint64_t root = 0;
-  };
-  using WorkbenchRef = std::shared_ptr<Workbench>;
-
-  enum class TaskKind { kJob, kStage, kBegin, kMicrobatch, kContribution, kTakeSum, kUpdate, kKeep };
-  struct Task {
-    TaskKind kind = TaskKind::kJob;
-    Attempt attempt = {};
-    MicrobatchFlow::Job job = {};
-    std::function<void(Workbench&)> run = {};
-  };
+  using Task = PipelineTask;
+  using TaskKind = PipelineTask::Kind;
 
   // State that ends with an incarnation.
   struct Life {
     StepMember step;
     PipelineExchanges exchanges;
-    WorkbenchRef bench = std::make_shared<Workbench>();
+    PipelineWorkbenchRef bench = std::make_shared<PipelineWorkbench>();
     std::shared_ptr<const PipelineJob> job = {};
     std::optional<PipelineDecision> decision = {};
     std::map<NodeId, net::PeerId> peers = {};  // of the layout
     std::optional<MicrobatchFlow> flow = {};
-    bool grants = false;                      // accumulators are clear: microbatches may come
+    bool grants = false;  // accumulators are clear: microbatches may come
     std::deque<Task> wanted = {};
     std::map<std::uint64_t, Slices> came_forward = {}, came_backward = {};
     std::map<std::uint64_t, Slices> to_forward = {}, to_backward = {};
@@ -139,23 +124,23 @@ class PipelineEngine final : public engine::MemberEngine {
   void install(Instant now) override;
   void lost(net::PeerId peer, Instant now) override;
   void arrived(const net::Arrived& event, Instant now) override;
+  void stop(const std::string& reason, Instant now) override;
 
   void prepared(Instant now);
   void carry_out(const StepActions& actions, Instant now);
   void carry_out(PipelineExchanges::Events events, Instant now);
   void stop_all();
+  void want(Task task) { life_->wanted.push_back(std::move(task)); }
   void begin_attempt(const Attempt& attempt);
-  void want_contribution(const Attempt& attempt);
-  void want_sum(const Attempt& attempt, std::optional<Slices> sum);
-  void want_update(const InstalledStep::Apply& apply);
-  void want_save(StepNumber next);
   void deliver_at_end();
   void want_stage(std::uint32_t stage, Instant now);
-  [[nodiscard]] Task microbatch_task(const MicrobatchFlow::Job& job);
-  void done(const Task& task, Workbench& bench, Instant now);
-  void microbatch_done(const Task& task, Workbench& bench, Instant now);
+  void wish_end();
+  void leave_if_kept(Instant now);
+  [[nodiscard]] Task task_of(const MicrobatchFlow::Job& job);
+  void done(const Task& task, PipelineWorkbench& bench, Instant now);
+  void microbatch_done(const Task& task, PipelineWorkbench& bench, Instant now);
   void gathered(const PipelineExchanges::Gathered& all, Instant now);
-  void updated(Workbench& bench, Instant now);
+  void updated(PipelineWorkbench& bench, Instant now);
   void on_step_message(const net::Arrived& event, Instant now);
   void judge(NodeId from, const StepMessage& message, const net::Arrived& event, Instant now);
   void flow_on(Instant now);
@@ -169,7 +154,11 @@ class PipelineEngine final : public engine::MemberEngine {
   std::unique_ptr<Life> life_;
   // The Work that is done now, and where.
   std::optional<Task> in_hand_;
-  WorkbenchRef in_hand_at_;
+  PipelineWorkbenchRef in_hand_at_;
+  // The run ends: all save the same state with the next step, and then leave; at the latest by then.
+  std::optional<std::string> stops_;
+  std::optional<Instant> leaves_by_;
+  bool kept_at_end_ = false;
   std::optional<Applied> applying_;  // by the records
   std::function<void(const Applied&)> on_applied_;
 };

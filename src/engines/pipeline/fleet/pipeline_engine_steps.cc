@@ -21,7 +21,7 @@ cluster::Engine::Work PipelineEngine::take_work() {
     if (!life_->flow || !life_->grants) return {};
     const auto job = life_->flow->next(life_->bench->stage->is_short());
     if (!job) return {};
-    life_->wanted.push_back(microbatch_task(*job));
+    want(task_of(*job));
   }
   in_hand_ = std::move(life_->wanted.front());
   life_->wanted.pop_front();
@@ -29,31 +29,17 @@ cluster::Engine::Work PipelineEngine::take_work() {
   return [run = in_hand_->run, bench = in_hand_at_] { run(*bench); };
 }
 
-PipelineEngine::Task PipelineEngine::microbatch_task(const MicrobatchFlow::Job& job) {
+PipelineTask PipelineEngine::task_of(const MicrobatchFlow::Job& job) {
   using Kind = MicrobatchFlow::Kind;
-  const std::uint64_t microbatch = job.microbatch;
-  Task task{.kind = TaskKind::kMicrobatch, .attempt = life_->step.attempt(), .job = job};
-  switch (job.kind) {
-    case Kind::kForward:
-      task.run = [microbatch, sent = std::move(life_->came_forward[microbatch])](Workbench& bench) {
-        bench.take(bench.stage->forward(microbatch, sent));
-      };
-      break;
-    case Kind::kBackward:
-      task.run = [microbatch, sent = std::move(life_->came_backward[microbatch])](Workbench& bench) {
-        bench.take(bench.stage->backward(microbatch, sent));
-      };
-      break;
-    case Kind::kProducts:
-      task.run = [microbatch](Workbench& bench) { bench.more = bench.stage->add_next(microbatch); };
-      break;
-  }
-  return task;
+  Slices sent;
+  if (job.kind == Kind::kForward) sent = std::exchange(life_->came_forward[job.microbatch], {});
+  if (job.kind == Kind::kBackward) sent = std::exchange(life_->came_backward[job.microbatch], {});
+  return microbatch_task(life_->step.attempt(), job, std::move(sent));
 }
 
 void PipelineEngine::worked(Instant now) {
   const Task task = *std::exchange(in_hand_, std::nullopt);
-  const WorkbenchRef at = std::exchange(in_hand_at_, nullptr);
+  const PipelineWorkbenchRef at = std::exchange(in_hand_at_, nullptr);
   if (!lives() || life_->bench != at) return;
   const std::string_view objection = std::exchange(at->objection, {});
   if (task.kind == TaskKind::kJob) {
@@ -65,7 +51,7 @@ void PipelineEngine::worked(Instant now) {
     return fail(error, now);
   }
   // Work of an attempt that is over means nothing, but for an update.
-  if (task.kind == TaskKind::kKeep) return;
+  if (task.kind == TaskKind::kKeep) return leave_if_kept(now);
   const bool counts = task.kind == TaskKind::kUpdate || task.attempt == life_->step.attempt();
   const StepPhase phase = life_->step.phase();
   if (!counts || (phase == StepPhase::kResting && task.kind != TaskKind::kUpdate)) {
@@ -74,14 +60,14 @@ void PipelineEngine::worked(Instant now) {
   }
   if (!objection.empty()) {
     const bool forward = task.job.kind == MicrobatchFlow::Kind::kForward;
-    const auto giver = forward ? life_->flow->sender_of(task.job.microbatch)
-                               : life_->flow->receiver_of(task.job.microbatch);
+    const auto giver =
+        forward ? life_->flow->sender_of(task.job.microbatch) : life_->flow->receiver_of(task.job.microbatch);
     return blame(*giver, objection, now);
   }
   done(task, *at, now);
 }
 
-void PipelineEngine::done(const Task& task, Workbench& bench, Instant now) {
+void PipelineEngine::done(const Task& task, PipelineWorkbench& bench, Instant now) {
   switch (task.kind) {
     case TaskKind::kJob:
     case TaskKind::kKeep: break;
@@ -93,7 +79,7 @@ void PipelineEngine::done(const Task& task, Workbench& bench, Instant now) {
     case TaskKind::kMicrobatch: microbatch_done(task, bench, now); break;
     case TaskKind::kContribution:
       if (life_->exchanges.sums_alone()) {
-        want_sum(task.attempt, std::nullopt);
+        want(sum_task(task.attempt, std::nullopt));
       } else {
         PipelineExchanges::Events events;
         life_->exchanges.sum(task.attempt, bench.stage->gradient_numbers(), bench.stage->sum_numbers(),
@@ -112,7 +98,7 @@ void PipelineEngine::done(const Task& task, Workbench& bench, Instant now) {
   }
 }
 
-void PipelineEngine::microbatch_done(const Task& task, Workbench& bench, Instant now) {
+void PipelineEngine::microbatch_done(const Task& task, PipelineWorkbench& bench, Instant now) {
   using Kind = MicrobatchFlow::Kind;
   if (*bench.more) return;
   const std::uint64_t microbatch = task.job.microbatch;
@@ -132,7 +118,7 @@ void PipelineEngine::microbatch_done(const Task& task, Workbench& bench, Instant
   if (lives()) flow_on(now);
 }
 
-void PipelineEngine::updated(Workbench& bench, Instant now) {
+void PipelineEngine::updated(PipelineWorkbench& bench, Instant now) {
   ++counters_.steps;
   auto applied = std::exchange(applying_, std::nullopt);
   const StepActions actions = life_->step.written(bench.root);
@@ -140,7 +126,9 @@ void PipelineEngine::updated(Workbench& bench, Instant now) {
   member().applied(kTrack, next);
   // All members of the stage save the same bits, and any of them may be lost.
   const std::uint64_t every = life_->job->save_every;
-  if (life_->job->save && every > 0 && next.value % every == 0) want_save(next);
+  const bool due = actions.save || (every > 0 && next.value % every == 0);
+  if (life_->job->save && due) want(save_task(life_->job, next));
+  kept_at_end_ = kept_at_end_ || (stops_.has_value() && actions.save);
   if (applied && on_applied_) {
     const net::Links& links = *process().links();
     applied->sent = {.steps = counters_.boundary_bytes, .background = links.sent_bytes()};
@@ -172,9 +160,9 @@ void PipelineEngine::carry_out(PipelineExchanges::Events events, Instant now) {
       static_cast<void>(member().send(send->to, send->lane, std::move(send->message), now));
     } else if (auto* const summed = std::get_if<PipelineExchanges::Summed>(&event)) {
       const Attempt here = life_->step.attempt();
-      const bool counts = life_->step.phase() == StepPhase::kSumming &&
-                          summed->id == PipelineExchanges::number_of(here);
-      if (counts) want_sum(here, std::move(summed->sum));
+      const bool counts =
+          life_->step.phase() == StepPhase::kSumming && summed->id == PipelineExchanges::number_of(here);
+      if (counts) want(sum_task(here, std::move(summed->sum)));
     } else if (const auto* const all = std::get_if<PipelineExchanges::Gathered>(&event)) {
       gathered(*all, now);
     } else if (const auto* const broken = std::get_if<PipelineExchanges::Broken>(&event)) {
@@ -230,8 +218,8 @@ void PipelineEngine::arrived(const net::Arrived& event, Instant now) {
 void PipelineEngine::on_step_message(const net::Arrived& event, Instant now) {
   const auto message = read_step_message(event.message);
   if (!message) {
-    return member().blame(event.from, {.kind = ErrorKind::kBadData, .what = "a message of a step that cannot be read"},
-                          now);
+    return member().blame(
+        event.from, {.kind = ErrorKind::kBadData, .what = "a message of a step that cannot be read"}, now);
   }
   const Attempt here = life_->step.attempt();
   const NodeId from = event.from.node;
@@ -248,7 +236,8 @@ void PipelineEngine::on_step_message(const net::Arrived& event, Instant now) {
   }
   if (std::holds_alternative<AllBack>(message->what)) {
     const auto sender = life_->step.stage_of(from);
-    if (message->attempt == here && sender != 0U) return blame(from, "AllBack of another stage than the first", now);
+    if (message->attempt == here && sender != 0U)
+      return blame(from, "AllBack of another stage than the first", now);
     carry_out(life_->step.all_back(from, message->attempt), now);
     return;
   }
@@ -263,7 +252,8 @@ void PipelineEngine::judge(NodeId from, const StepMessage& message, const net::A
     broken = life_->flow->credit_came(from, credit->total);
   } else if (const auto* const forward = std::get_if<Forward>(&message.what)) {
     broken = life_->flow->forward_came(from, forward->microbatch);
-    if (broken.empty() && !life_->step.came(message.attempt)) broken = "a boundary after all gradients are back";
+    if (broken.empty() && !life_->step.came(message.attempt))
+      broken = "a boundary after all gradients are back";
     if (broken.empty()) life_->came_forward[forward->microbatch] = event.message.payload;
   } else if (const auto* const backward = std::get_if<Backward>(&message.what)) {
     broken = life_->flow->backward_came(from, backward->microbatch);
@@ -300,7 +290,8 @@ void PipelineEngine::flow_on(Instant now) {
          write_step_message({.attempt = here, .what = Forward{sending->microbatch}}, found.mapped()), now);
   }
   for (const GrantedCredits::Grant& grant : life_->flow->grants())
-    send(grant.to, host::Lane::kBulk, write_step_message({.attempt = here, .what = Credit{grant.total}}), now);
+    send(grant.to, host::Lane::kBulk, write_step_message({.attempt = here, .what = Credit{grant.total}}),
+         now);
 }
 
 void PipelineEngine::say_all_back(Instant now) {

@@ -43,10 +43,26 @@ TEST(PipelineEngine, SlowMembers) {
   const ToyWeights alone = toy_alone(job);
   for (std::size_t slow = 0; slow < 4; ++slow) {
     ToyFleet fleet(job, {.members = 4, .slow = slow});
-    ASSERT_TRUE(fleet.run_to(kSteps, 600)) << "member " << slow << " is slow, and all are at step " << fleet.step();
+    ASSERT_TRUE(fleet.run_to(kSteps, 600))
+        << "member " << slow << " is slow, and all are at step " << fleet.step();
     fleet.fleet().run_for(2);
     EXPECT_LT(distance(alone, fleet.weights()), 1e-12) << slow;
   }
+}
+
+// Claim: if the run is to end, all save the state before the same step, and leave.
+TEST(PipelineEngine, SavesBeforeItEnds) {
+  const PipelineJob job = toy_job(100);
+  ToyFleet fleet(job, {.members = 4, .path = {.delay = from_milliseconds(3)}});
+  ASSERT_TRUE(fleet.run_to(5));
+  fleet.fleet().stop("enough");
+  fleet.fleet().run_for(5);
+  ASSERT_EQ(fleet.saved().size(), 1U);
+  const auto& [step, weights] = *fleet.saved().begin();
+  EXPECT_GE(step, 6U);
+  PipelineJob until = job;
+  until.end = StepNumber(step);
+  EXPECT_LT(distance(toy_alone(until), weights), 1e-12);
 }
 
 // Claim: a member that is killed at any moment costs a step that is done again at most. The others end with
@@ -64,7 +80,8 @@ TEST(PipelineEngine, KilledAtAnyMoment) {
     ASSERT_TRUE(fleet.run_to(kSteps)) << "moment " << moment << " at step " << fleet.step() << ", "
                                       << fleet.fleet().failure().value_or("no failure");
     fleet.fleet().run_for(1);
-    EXPECT_LT(distance(alone, fleet.weights()), 1e-12) << "moment " << moment << ", killed at step " << before;
+    EXPECT_LT(distance(alone, fleet.weights()), 1e-12)
+        << "moment " << moment << ", killed at step " << before;
     for (const std::string& machine : fleet.fleet().member_machines())
       EXPECT_LE(fleet.engine(machine).pipeline_counters().again, 1U) << "moment " << moment;
   }

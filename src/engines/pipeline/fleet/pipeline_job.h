@@ -46,15 +46,15 @@ struct PipelineJob {
   exact::RateSchedule schedule = {};
   exact::AdamWOptions adamw = {};
   double clip = 0;  // the largest norm of a step's gradient; 0: any
-  // Of boundaries, and of sums, where numbers are f32. Numbers of f64 travel as they are.
+  // How boundaries travel where numbers are f32. Numbers of f64 travel as they are.
   net::Codec codec = net::Codec::kF32;
-  bool rounds_sums = false;             // to bf16
-  std::optional<StepNumber> end = {};   // the first step that the run does not take
-  std::uint64_t room = 8;               // microbatches that this member may hold
+  bool rounds_sums = false;              // to bf16, on the way
+  std::optional<StepNumber> end = {};    // the first step that the run does not take
+  std::uint64_t room = 8;                // microbatches that this member may hold
   std::uint64_t memory_bytes = 1 << 30;  // for what it keeps of them
 
   [[nodiscard]] std::uint64_t microbatches() const { return (batch + microbatch - 1) / microbatch; }
-  // Windows of one.
+  // The windows of one.
   [[nodiscard]] std::uint32_t windows_of(std::uint64_t number) const {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(microbatch, batch - number * microbatch));
   }

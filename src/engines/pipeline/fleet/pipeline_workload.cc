@@ -27,7 +27,7 @@ Reports reports_of(const std::map<NodeId, membership::Frozen>& at_rest) {
   return reports;
 }
 
-// Of two members whose words differ, and nobody knows which is right, the younger one goes.
+// The words of two members differ, and nobody knows which is right: the younger one goes.
 NodeId loser_of(const std::set<NodeId>& disputed) { return *disputed.rbegin(); }
 
 std::size_t holders_of(const Stages& members, std::uint32_t stage) {
@@ -35,7 +35,8 @@ std::size_t holders_of(const Stages& members, std::uint32_t stage) {
       std::ranges::count_if(members, [&](const auto& one) { return one.second == stage; }));
 }
 
-std::vector<double> work_of(const std::vector<double>& work, const std::vector<DecidedLayout::Stage>& stages) {
+std::vector<double> work_of(const std::vector<double>& work,
+                            const std::vector<DecidedLayout::Stage>& stages) {
   std::vector<double> sums;
   for (const DecidedLayout::Stage& stage : stages) {
     double sum = 0;
@@ -52,7 +53,8 @@ std::uint32_t neediest(const Stages& members, const std::vector<double>& work) {
   const auto need = [&](std::uint32_t stage) {
     const std::size_t holders = holders_of(members, stage);
     const std::size_t rounds = std::min<std::size_t>(holders, 2);
-    return std::tuple(-static_cast<int>(rounds), work[stage] / static_cast<double>(std::max<std::size_t>(1, holders)));
+    return std::tuple(-static_cast<int>(rounds),
+                      work[stage] / static_cast<double>(std::max<std::size_t>(1, holders)));
   };
   for (std::uint32_t stage = 1; stage < work.size(); ++stage) {
     if (need(stage) > need(best)) best = stage;
@@ -102,10 +104,12 @@ std::vector<DecidedLayout::Stage> cut_layers(const std::vector<double>& work, st
   return cuts;
 }
 
-bool PipelineWorkload::readable(const std::string& report) const { return read_report(report, {}).has_value(); }
+bool PipelineWorkload::readable(const std::string& report) const {
+  return read_report(report, {}).has_value();
+}
 
-std::set<NodeId> PipelineWorkload::contradicting_by(std::string_view last,
-                                                    const std::map<NodeId, membership::Frozen>& at_rest) const {
+std::set<NodeId> PipelineWorkload::contradicting_by(
+    std::string_view last, const std::map<NodeId, membership::Frozen>& at_rest) const {
   const auto decision = read_decision(std::string(last));
   if (!decision) return {};
   const Reports reports = reports_of(at_rest);
@@ -170,8 +174,10 @@ cluster::Decision PipelineWorkload::decide(const cluster::Rest& rest) {
     for (const auto& [stage, node] : verdict.taken) next.layout.members[node] = stage;
     // A member that drains is let go where another one has its stage.
     for (const auto& [node, stage] : last->layout.members) {
-      const bool leaves = next.layout.members.contains(node) && std::ranges::find(serving, node) == serving.end();
-      if (leaves && holders_of(next.layout.members, next.layout.members.at(node)) > 1) next.layout.members.erase(node);
+      const bool leaves =
+          next.layout.members.contains(node) && std::ranges::find(serving, node) == serving.end();
+      if (leaves && holders_of(next.layout.members, next.layout.members.at(node)) > 1)
+        next.layout.members.erase(node);
     }
     next.layout.step = verdict.step;
     next.layout.tries = verdict.tries;

@@ -58,7 +58,8 @@ std::string write_report(const RestReport& report) {
   }
   if (report.roots) {
     wire.mutable_roots()->set_step(report.roots->step.value);
-    for (const auto& [stage, root] : report.roots->by_stage) (*wire.mutable_roots()->mutable_by_stage())[stage] = root;
+    for (const auto& [stage, root] : report.roots->by_stage)
+      (*wire.mutable_roots()->mutable_by_stage())[stage] = root;
   }
   for (const WholeLayers& one : report.whole) {
     pipeline_wire::Report::Whole& whole = *wire.add_whole();
@@ -90,7 +91,8 @@ std::optional<RestReport> read_report(const std::string& bytes, Epoch installed)
   if (wire.has_sum()) {
     const auto record = record_of(wire.sum());
     if (!record) return std::nullopt;
-    report.sum = {.attempt = read_attempt(wire.sum().attempt()), .record = *record, .refused = wire.sum().refused()};
+    report.sum = {
+        .attempt = read_attempt(wire.sum().attempt()), .record = *record, .refused = wire.sum().refused()};
   }
   if (wire.has_roots()) {
     report.roots = {.step = StepNumber(wire.roots().step())};

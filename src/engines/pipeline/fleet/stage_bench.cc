@@ -22,7 +22,8 @@ std::span<std::byte> bytes_of(const Numbers& numbers) {
 }
 
 ConstNumbers constant(const Numbers& numbers) {
-  return std::visit([]<class T>(std::span<T> all) -> ConstNumbers { return std::span<const T>(all); }, numbers);
+  return std::visit([]<class T>(std::span<T> all) -> ConstNumbers { return std::span<const T>(all); },
+                    numbers);
 }
 
 template <class T>
@@ -82,13 +83,15 @@ Result<std::string_view> StageBench::begin(std::uint64_t microbatch, const Slice
     if (auto done = job_.read(first, job_.windows_of(microbatch), tokens, targets); !done.ok())
       return done.error();
   } else {
-    if (total_bytes(sent) != boundary_payload(microbatch)) return std::string_view("a boundary of another size");
+    if (total_bytes(sent) != boundary_payload(microbatch))
+      return std::string_view("a boundary of another size");
     SliceReader reader(sent);
     boundary = ReadBoundary::read(shape_of(microbatch), reader.take(gradient_payload(microbatch)));
     if (!boundary) return std::string_view("a boundary with a number that is not finite");
     reader.read(std::as_writable_bytes(words->span()));
     const auto is_known = [&](TokenNumber one) { return one < backend_->vocabulary(); };
-    if (!std::ranges::all_of(words->span(), is_known)) return std::string_view("a token beyond the vocabulary");
+    if (!std::ranges::all_of(words->span(), is_known))
+      return std::string_view("a token beyond the vocabulary");
   }
   const StageCut& cut = backend_->cut();
   auto task = backend_->begin({.windows = job_.windows_of(microbatch),
@@ -170,7 +173,8 @@ Result<StageBench::Piece> StageBench::backward(std::uint64_t microbatch, const S
   if (!more.ok()) return more.error();
   count(one);
   Piece piece{.more = *more};
-  if (!*more && !backend_->cut().has_embedding()) piece.given = {written(microbatch, one.task->input_gradient())};
+  if (!*more && !backend_->cut().has_embedding())
+    piece.given = {written(microbatch, one.task->input_gradient())};
   return piece;
 }
 
@@ -203,8 +207,7 @@ cluster::SumNumbers StageBench::sum_numbers() const {
 Slices StageBench::contribution() {
   const cluster::SumNumbers numbers = sum_numbers();
   auto all = std::make_shared<AlignedArray<std::byte>>(gradient_numbers() * number_bytes(numbers));
-  const net::Codec codec =
-      numbers == cluster::SumNumbers::kBf16 ? net::Codec::kBf16 : net::Codec::kF32;
+  const net::Codec codec = numbers == cluster::SumNumbers::kBf16 ? net::Codec::kBf16 : net::Codec::kF32;
   const auto is_good = [&](const StageTensor& one) { return are_finite(constant(one.gradients), codec); };
   if (std::ranges::all_of(backend_->tensors(), is_good)) {
     std::span<std::byte> left = all->span();

@@ -41,10 +41,10 @@ class StageBench {
   struct Piece {
     bool more = false;                // call again
     std::string_view objection = {};  // the rule that the sender broke; nothing was computed
-    Slices given = {};                // after the last piece: what goes to the next stage, or to the one before
+    Slices given = {};  // after the last piece: what goes to the next stage, or to the one before
   };
-  // One layer forward. The first piece begins the microbatch: in the first stage from the text, else from what
-  // a member of the stage before sent. The boundary goes on with tokens and targets behind it.
+  // One layer forward. The first piece begins the microbatch: in the first stage from the text, else from
+  // what a member of the stage before sent. The boundary goes on with tokens and targets behind it.
   [[nodiscard]] Result<Piece> forward(std::uint64_t microbatch, const Slices& sent);
   // One layer backward. The first piece begins with what the next stage sent back; the last stage needs none.
   [[nodiscard]] Result<Piece> backward(std::uint64_t microbatch, const Slices& sent);
@@ -87,7 +87,8 @@ class StageBench {
   };
   StageBench(const PipelineJob& job, std::unique_ptr<StageBackend> backend);
   [[nodiscard]] Result<std::string_view> begin(std::uint64_t microbatch, const Slices& sent);
-  [[nodiscard]] Result<std::string_view> begin_backward(Kept& one, std::uint64_t microbatch, const Slices& sent);
+  [[nodiscard]] Result<std::string_view> begin_backward(Kept& one, std::uint64_t microbatch,
+                                                        const Slices& sent);
   [[nodiscard]] Slice written(std::uint64_t microbatch, ConstNumbers numbers);
   [[nodiscard]] BoundaryShape shape_of(std::uint64_t microbatch) const;
   void count(Kept& one);

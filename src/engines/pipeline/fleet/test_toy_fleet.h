@@ -33,7 +33,7 @@ inline PipelineJob toy_job(std::uint64_t steps, const ToyShape& shape = {}) {
             return make_toy_stage(shape, cut, 7);
           },
           .read = [shape](SampleId first, std::uint32_t windows, std::span<TokenNumber> tokens,
-                     std::span<TokenNumber> targets) -> Result<void> {
+                          std::span<TokenNumber> targets) -> Result<void> {
             for (std::uint32_t window = 0; window < windows; ++window) {
               Rng rng(first.value + window, Purpose::kTest, 3);
               for (std::uint32_t i = 0; i < kContext; ++i) {
@@ -104,7 +104,7 @@ class ToyFleet {
     std::optional<std::size_t> slow = {};  // this one computes 100 times as slowly
   };
   ToyFleet(PipelineJob job, const Options& options)
-      : job_(std::make_shared<const PipelineJob>(std::move(job))),
+      : job_(std::make_shared<const PipelineJob>(saving(std::move(job)))),
         options_(options),
         workload_({.work = std::vector<double>(job_->layers, 1),
                    .stages = options.stages,
@@ -141,12 +141,14 @@ class ToyFleet {
     }
     return least.value_or(0);
   }
+  // What members have saved before a step, by layer.
+  [[nodiscard]] const std::map<std::uint64_t, ToyWeights>& saved() const { return saved_; }
   // Runs until the step, or for so many seconds. False: it is not there.
   bool run_to(std::uint64_t step, double seconds = 120) {
     for (double at = 0; at < seconds && this->step() < step; at += 0.02) fleet_.run_for(0.02);
     return this->step() >= step;
   }
-  // Of all members, each layer by whoever has it. Empty: one computes, or peers differ.
+  // All layers, each by a member that has it. Empty: peers differ.
   [[nodiscard]] ToyWeights weights() {
     ToyWeights all;
     for (const std::string& machine : fleet_.member_machines()) {
@@ -163,6 +165,10 @@ class ToyFleet {
   }
 
  private:
+  PipelineJob saving(PipelineJob job) {
+    job.save = [this](StepNumber next, StageBench& bench) { add_weights(bench, saved_[next.value]); };
+    return job;
+  }
   simulation::SimMember::Options new_member() {
     return {.make_engine = [this](cluster::MemberProcess& process) {
       return std::make_unique<PipelineEngine>(
@@ -172,6 +178,7 @@ class ToyFleet {
     }};
   }
 
+  std::map<std::uint64_t, ToyWeights> saved_;
   const std::shared_ptr<const PipelineJob> job_;
   const Options options_;
   PipelineWorkload workload_;

@@ -71,7 +71,7 @@ class MicrobatchFlow {
   [[nodiscard]] std::uint64_t held() const { return held_.size(); }
   // Those that wait for a gradient of others, by the member that is to send it.
   [[nodiscard]] std::map<NodeId, std::uint64_t> awaited() const;
-  // Of a microbatch that it holds: the member that sent it, and the one that it was sent to.
+  // The member that sent a microbatch which it holds, and the one that it was sent to.
   [[nodiscard]] std::optional<NodeId> sender_of(std::uint64_t microbatch) const {
     return held_.at(microbatch).from;
   }

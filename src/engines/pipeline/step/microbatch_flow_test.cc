@@ -26,8 +26,11 @@ constexpr NodeId kNext{5};
 constexpr NodeId kOther{6};
 
 MicrobatchFlow first_stage(std::uint64_t own, std::uint64_t room) {
-  return MicrobatchFlow(
-      {.receivers = {kNext, kOther}, .microbatches = 8, .first_own = 2, .own = own, .credits = {.room = room}});
+  return MicrobatchFlow({.receivers = {kNext, kOther},
+                         .microbatches = 8,
+                         .first_own = 2,
+                         .own = own,
+                         .credits = {.room = room}});
 }
 
 // Claim: the first stage begins its own microbatches in order, one forward at a time, while it has room.
@@ -59,7 +62,8 @@ TEST(MicrobatchFlow, FirstStage) {
 
 // Claim: a gradient goes before forward work, and products wait for both, except where memory is short.
 TEST(MicrobatchFlow, OrderOfWork) {
-  MicrobatchFlow flow({.senders = {kBefore}, .receivers = {kNext}, .microbatches = 8, .credits = {.room = 4}});
+  MicrobatchFlow flow(
+      {.senders = {kBefore}, .receivers = {kNext}, .microbatches = 8, .credits = {.room = 4}});
   EXPECT_EQ(flow.grants(), std::vector{Grant({kBefore, 2})});
   EXPECT_EQ(flow.credit_came(kNext, 2), "");
   for (const std::uint64_t one : {0U, 1U}) EXPECT_EQ(flow.forward_came(kBefore, one), "");
@@ -102,7 +106,8 @@ TEST(MicrobatchFlow, LastStage) {
 
 // Claim: each message that breaks a rule is named, and changes nothing.
 TEST(MicrobatchFlow, Rules) {
-  MicrobatchFlow flow({.senders = {kBefore}, .receivers = {kNext}, .microbatches = 8, .credits = {.room = 1}});
+  MicrobatchFlow flow(
+      {.senders = {kBefore}, .receivers = {kNext}, .microbatches = 8, .credits = {.room = 1}});
   EXPECT_NE(flow.forward_came(kBefore, 0), "") << "no credit yet";
   (void)flow.grants();
   EXPECT_NE(flow.forward_came(kNext, 0), "") << "of the wrong stage";
