@@ -61,11 +61,8 @@ class PipelineEngine final : public engine::MemberEngine {
   struct Applied {
     Epoch epoch;
     StepNumber step;
-    std::size_t rank = 0;     // this member's, in the layout
-    std::size_t members = 0;  // of the layout
-    double own_loss = 0;      // its part of the loss: the sum over members is the loss
-    double loss = 0;          // mean over the tokens of the step
-    double norm = 0;          // of the mean gradient, before it is clipped
+    double loss = 0;  // mean over the tokens of the step
+    double norm = 0;  // of the mean gradient, before it is clipped
     engine::SentBytes sent = {};
   };
   // All members may mark it: how far the run is.

@@ -190,14 +190,8 @@ void PipelineEngine::gathered(const PipelineExchanges::Gathered& all, Instant no
   const auto tokens = static_cast<double>(life_->job->tokens());
   const StepActions actions = life_->step.records(here, records, life_->job->tokens());
   if (actions.update) {
-    const NodeId self = member().self().node;
-    const auto rank = static_cast<std::size_t>(std::distance(records.begin(), records.find(self)));
-    const bool is_last = life_->decision->layout.members.at(self) == last;
     applying_ = Applied{.epoch = here.epoch,
                         .step = here.step,
-                        .rank = rank,
-                        .members = records.size(),
-                        .own_loss = is_last ? records.at(self).loss / tokens : 0,
                         .loss = loss / tokens,
                         .norm = std::sqrt(actions.update->total) / tokens};
   }
