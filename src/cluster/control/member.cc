@@ -156,6 +156,11 @@ void Member::blame(net::PeerId peer, const Error& error, Instant now) {
   if (coordinator_.linked()) say_beat(now);
 }
 
+void Member::part(net::PeerId peer, Instant now) {
+  if (ended_ || peer.node == kCoordinatorNode || peer.node == options_.self.node) return;
+  if (peers_.part(peer, "too much of it would have to be kept", now)) events_.push_back(PeerLost{peer});
+}
+
 void Member::on_link_up(net::PeerId peer, Instant now) {
   if (!peers_.up(peer, now)) return;
   say_ready(now);

@@ -137,6 +137,9 @@ class Member {
   // The peer broke a rule of a protocol: nothing of it counts, the link with it ends, and the coordinator is
   // told. A peer outside the view is refused from now on. Nothing happens for the coordinator.
   void blame(net::PeerId peer, const Error& error, Instant now);
+  // Too much of the peer's would have to be kept: the link with it ends. It may come again, and has broken no
+  // rule. Nothing happens for the coordinator.
+  void part(net::PeerId peer, Instant now);
   // Requests. The number comes back with the answer.
   std::uint64_t lease(membership::LeaseAsk::Wish wish, const LeaseKeys& keys, Duration duration, Instant now);
   std::uint64_t claim(TrackId track, StepNumber step, SampleRange ids, Instant now);
