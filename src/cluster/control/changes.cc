@@ -13,8 +13,6 @@
 
 namespace gossamer::cluster {
 
-using membership::Change;
-
 namespace {
 
 // How often it is asked whether the first view still waits for others.
@@ -77,11 +75,12 @@ Changes::Changes(const Leadership& leadership, Books& books)
       run_(leadership.run),
       outbox_(leadership.outbox),
       books_(books),
+      next_(leadership),
       teller_(leadership),
       rest_clock_(options_.freeze_time, options_.patience) {}
 
 void Changes::take_up(const std::optional<membership::Stopping>& stopping, Instant now) {
-  if (run_.fenced != run_.view.fenced()) fenced_since_ = run_.fenced.runs();
+  next_.take_up();
   if (run_.installed.epoch() != 0) see_idle_members(run_, now);
   next_rebalance_ = now + kRebalanceEvery;
   if (stopping) {
@@ -149,25 +148,13 @@ void Changes::want_change(Instant now) {
 void Changes::about_to_fence(Fenced where, Instant now) {
   if (where == Fenced::kJoining) return;
   if (phase_ == Phase::kStopping && where == Fenced::kInView) let_end_wait(end_.reason(), now);
-  reserve_epoch();
-}
-
-// The store's epoch rises before any entry of the next epoch is written. If only a part of these entries gets
-// there, the successor sees that an epoch was begun.
-void Changes::reserve_epoch() {
-  if (epoch_reserved_) return;
-  epoch_reserved_ = true;
-  outbox_.put(put_epoch(Epoch(run_.view.epoch().value + 1), run_.view.fenced(), run_.view.expelled()));
+  next_.reserve_epoch();
 }
 
 void Changes::gone(net::PeerId peer) {
   reports_.erase(peer.node);
   rest_clock_.gone(peer.node);
-  if (run_.fenced.fence(peer.incarnation)) {
-    outbox_.put(put_fenced(run_.fenced));
-    fenced_since_.push_back({peer.incarnation, peer.incarnation});
-  }
-  outbox_.put(remove_member(peer.incarnation));
+  next_.gone(peer);
 }
 
 void Changes::fenced(Fenced where, Instant now) {
@@ -177,27 +164,6 @@ void Changes::fenced(Fenced where, Instant now) {
   if (phase_ == Phase::kStopping && where == Fenced::kInView) event = Event::kDiedAtEnd;
   if (where == Fenced::kJoining) event = Event::kJoiningFenced;
   advance(event, {.now = now, .text = end_.reason()});
-}
-
-Change Changes::next_difference() {
-  Change change;
-  change.set_from(run_.view.epoch().value);
-  change.set_epoch(run_.view.epoch().value + 1);
-  for (auto& [node, member] : run_.members) {
-    const membership::State before = member.record.state();
-    // Nobody begins to serve in a run that is to end: it could die at once, and keep the others from leaving.
-    const bool joins = member.wants_to_serve && !member.wants_to_drain && before == membership::JOINING;
-    if (joins && !end_.is_set()) member.record.set_state(membership::SERVING);
-    if (member.wants_to_drain && before != membership::JOINING) member.record.set_state(membership::DRAINING);
-    if (member.record.state() == before) continue;
-    if (options_.guarded(Defect::kForgottenMember)) outbox_.put(put_member(member.record));
-    *change.add_members() = member.record;
-    outbox_.note(member.record.state() == membership::SERVING ? "serving" : "draining",
-                 peer_of(member.record), member.record.name());
-  }
-  add_fenced(std::exchange(fenced_since_, {}), change);
-  add_expelled(run_.expelled, run_.view, change);
-  return change;
 }
 
 void Changes::begin_anew(const Cause& cause) {
@@ -223,17 +189,12 @@ void Changes::go_on_without_fenced(const Cause& cause) {
   advance(Event::kAllRest, {.now = cause.now});
 }
 
-// Begins the next epoch, and tells it to all.
+// Begins the next epoch, and tells it to all. Nobody begins to serve in a run that is to end: it could die at
+// once, and keep the others from leaving.
 void Changes::announce(ViewTeller::Rest rest) {
-  reserve_epoch();
-  epoch_reserved_ = false;
   change_wanted_ = false;
-  const Change change = next_difference();
-  const Result<void> applied = run_.view.apply(change);
-  CHECK(applied.ok(), applied.error().message());
-  outbox_.view_changed(change);
-  outbox_.put(put_epoch(run_.view.epoch(), run_.view.fenced(), run_.view.expelled()));
-  teller_.changed(change, rest);
+  const auto joins = end_.is_set() ? NextView::Joins::kStay : NextView::Joins::kMayServe;
+  teller_.changed(next_.begin(joins), rest);
 }
 
 bool Changes::awaits(net::PeerId peer, const membership::Frozen& said) const {
@@ -352,13 +313,14 @@ void Changes::fail(const Decision& decision, Instant now) {
 // At rest each saves what it holds, which may be whole with files of the dead.
 void Changes::install(const Cause& cause) {
   const HoldingMap after = holdings_of(*cause.placed);
-  const Decision decision = cluster::decide(at_rest(reports_), after);
+  const AtRest all = at_rest(reports_);
+  const Decision decision = cluster::decide(all, *cause.placed);
   workload_.installed(decision);
   if (decision.lost && decision.failure) return fail(decision, cause.now);
   for (host::Change& change : put_holdings(run_.holdings, after)) outbox_.put(std::move(change));
   run_.holdings = after;
   books_.placed(decision.committed);
-  run_.installed = installed_as(run_.view.epoch(), decision, *cause.placed);
+  run_.installed = installed_as(all, decision, *cause.placed);
   outbox_.put(put_installed(run_.installed));
   see_idle_members(run_, cause.now);
   run_.departures.installed(cause.now);

@@ -189,7 +189,6 @@ class Changes {
   void let_end_wait(const std::string& reason, Instant now);
   void fail(const Decision& decision, Instant now);
 
-  void reserve_epoch();
   void announce(ViewTeller::Rest rest);
   // Whether a member that learns of the view now is to come to rest.
   [[nodiscard]] bool members_rest() const { return phase_ == Phase::kFreezing || phase_ == Phase::kWaiting; }
@@ -197,7 +196,6 @@ class Changes {
     const bool rests = options_.view_change == ViewChange::kFrozen && members_rest();
     return rests ? ViewTeller::Rest::kYes : ViewTeller::Rest::kNo;
   }
-  [[nodiscard]] membership::Change next_difference();
   void place(Instant now);
   [[nodiscard]] bool all_rest() const { return awaited().empty(); }
   [[nodiscard]] AtRest at_rest(const std::map<NodeId, membership::Frozen>& reports);
@@ -208,13 +206,12 @@ class Changes {
   LedRun& run_;
   CoordinatorOutbox& outbox_;
   Books& books_;
+  NextView next_;
   ViewTeller teller_;
   Phase phase_ = Phase::kSettled;
   std::string shortage_;
   RunEnd end_;
   bool change_wanted_ = false;
-  bool epoch_reserved_ = false;
-  std::vector<FencedIncarnations::Run> fenced_since_;  // since the view's epoch
   std::map<NodeId, membership::Frozen> reports_;
   Fencing fencing_;
   std::optional<Instant> next_rebalance_;

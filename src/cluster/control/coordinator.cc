@@ -15,6 +15,7 @@
 #include "base/node_name.h"
 #include "base/printable.h"
 #include "cluster/control/control_message.h"
+#include "cluster/control/run_placement.h"
 
 namespace gossamer::cluster {
 namespace {
@@ -366,9 +367,7 @@ void Coordinator::leave(LedMember& member, const membership::Leave& said, Instan
 void Coordinator::frozen(LedMember& member, const membership::Frozen& said, Instant now) {
   const net::PeerId peer = peer_of(member.record);
   if (!changes_.awaits(peer, said)) return;
-  // A member says each copy once, and has heard of no other epochs than those that were installed.
-  if (said.installed() > run_.installed.epoch() ||
-      static_cast<std::size_t>(said.copies_size()) > workload_.things().size())
+  if (!can_be_said(said, run_, workload_))
     return fence(peer.node, "it says at rest what no member can say", now);
   if (!workload_.readable(said.report())) return fence(peer.node, "its report cannot be read", now);
   if (!applied(member, said.progress(), now)) return;

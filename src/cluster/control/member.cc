@@ -70,9 +70,9 @@ void Member::say_here(Instant now) {
   }
   for (const auto& [track, next] : reported_) progress_.try_emplace(track, next);
   say_beat(now);
-  if (frozen_) {
+  if (at_rest_.report) {
     reach(ControlProbe::kFrozenRepeated);
-    again([&](auto& message) { *message.mutable_frozen() = *frozen_; });
+    again([&](auto& message) { *message.mutable_frozen() = *at_rest_.report; });
   }
   if (!unanswered_.empty() && guarded(Defect::kForgottenRequest)) {
     reach(ControlProbe::kRequestRepeated);
@@ -240,7 +240,7 @@ void Member::on_change(const membership::Change& change, Instant now) {
     return say_here(now);
   }
   if (const auto applied = view_.apply(change); !applied.ok()) return end(applied.error());
-  frozen_.reset();
+  at_rest_.report.reset();
   peers_.forget_losses();  // all rest, and go on from the same step
   if (const auto lives = view_.lives(options_.self); !lives.ok()) {
     const bool expelled = view_.expelled().contains(options_.self.node);
@@ -275,7 +275,7 @@ void Member::on_install(const membership::Install& install) {
   if (install.epoch() <= installed_.epoch()) return;
   installed_ = install;
   meter_.restart();
-  if (frozen_ && frozen_->epoch() == install.epoch()) frozen_.reset();
+  if (at_rest_.report && at_rest_.report->epoch() == install.epoch()) at_rest_.report.reset();
   events_.push_back(ViewInstalled{});
 }
 
@@ -370,12 +370,13 @@ void Member::frozen(std::string report, const std::vector<std::uint64_t>& copies
   said.set_installed(installed_.epoch());
   said.set_report(std::move(report));
   for (const std::uint64_t copy : copies) said.add_copies(copy);
+  for (const membership::Kept& one : at_rest_.kept) *said.add_kept() = one;
   for (const auto& [track, next] : reported_) {
     membership::Progress& progress = *said.add_progress();
     progress.set_track(track.value);
     progress.set_next(next.value);
   }
-  frozen_ = said;
+  at_rest_.report = said;
   ToCoordinator message;
   *message.mutable_frozen() = std::move(said);
   say(std::move(message), now);

@@ -121,6 +121,8 @@ class Member {
   void ready(Instant now);
   // The engine has come to rest for the epoch of the view.
   void frozen(std::string report, const std::vector<std::uint64_t>& copies, Instant now);
+  // What it keeps of checkpoints on its own disk, for the reports to come. At most kMostKept.
+  void keeps(std::vector<membership::Kept> kept) { at_rest_.kept = std::move(kept); }
   // It was told to, or has, and nothing is installed since.
   [[nodiscard]] bool at_rest() const { return rests_ && view_.epoch().value > installed_.epoch(); }
   void drain(const std::string& reason, Instant now);
@@ -206,7 +208,11 @@ class Member {
   FollowedCoordinator coordinator_;
   MemberLinks peers_;
   membership::Install installed_;
-  std::optional<membership::Frozen> frozen_;  // the report for this epoch, until it is installed
+  struct AtRest {
+    std::optional<membership::Frozen> report = {};  // for this epoch, until it is installed
+    std::vector<membership::Kept> kept = {};
+  };
+  AtRest at_rest_;
   bool wants_to_serve_ = false;
   bool said_ready_ = false;         // to the coordinator that it follows
   bool said_ready_before_ = false;  // to any coordinator
