@@ -35,8 +35,10 @@
 namespace gossamer::cluster {
 
 // The view has changed. With `freeze`: send nothing more, come to rest, then call Member::frozen().
+// can_wait: take part in the step that is open until it has ended, and rest then.
 struct ViewChanged {
   bool freeze = false;
+  bool can_wait = false;
 };
 // Go on with these holdings and this decision (Member::installed()).
 struct ViewInstalled {};
@@ -124,7 +126,13 @@ class Member {
   // What it keeps of checkpoints on its own disk, for the reports to come. At most kMostKept.
   void keeps(std::vector<membership::Kept> kept) { at_rest_.kept = std::move(kept); }
   // It was told to, or has, and nothing is installed since.
-  [[nodiscard]] bool at_rest() const { return rests_ && view_.epoch().value > installed_.epoch(); }
+  [[nodiscard]] bool at_rest() const {
+    return rests_ && view_.epoch().value > installed_.epoch() && !at_rest_.step_is_open;
+  }
+  // A step was open when it was told of the change. Said before frozen().
+  void ended_step() { at_rest_.ended_step = true; }
+  // It rests as a record of its last step wished so, and goes on with the next Install. Beats say so.
+  void rests_by_wish() { at_rest_.by_wish = true; }
   void drain(const std::string& reason, Instant now);
   // Leaves, once its reports are settled.
   void leave(const std::string& reason, Instant now);
@@ -211,6 +219,9 @@ class Member {
   struct AtRest {
     std::optional<membership::Frozen> report = {};  // for this epoch, until it is installed
     std::vector<membership::Kept> kept = {};
+    bool step_is_open = false;  // the change can wait, and the report is not said
+    bool ended_step = false;
+    bool by_wish = false;
   };
   AtRest at_rest_;
   bool wants_to_serve_ = false;

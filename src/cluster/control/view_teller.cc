@@ -95,12 +95,14 @@ void ViewTeller::tell_view(LedMember& member, Epoch has, Rest rest) {
     // A member with epoch 0 gets the view of epoch 0, too. It must learn that there is nobody to reach yet.
     if (has.value != 0) reach(ControlProbe::kWholeView);
     Change& whole = changes.emplace_back(run_.view.whole());
-    if (run_.installed.epoch() != 0 && (rest == Rest::kYes || placement_is_for(member)))
+    if (run_.installed.epoch() != 0 && (rest != Rest::kNo || placement_is_for(member)))
       *whole.mutable_installed() = install_message(run_);
   }
   for (Change& change : changes) {
     // Members come to rest only for the last change.
-    change.set_freeze(rest == Rest::kYes && &change == &changes.back());
+    const bool rests = rest != Rest::kNo && &change == &changes.back();
+    change.set_freeze(rests);
+    change.set_can_wait(rests && rest == Rest::kAfterStep);
     ToMember message;
     *message.mutable_change() = std::move(change);
     outbox_.tell(member, std::move(message));

@@ -66,8 +66,9 @@ class ViewTeller {
  public:
   explicit ViewTeller(const Leadership& leadership);
 
-  // Whether members that learn of the view now are to come to rest for it.
-  enum class Rest { kYes, kNo };
+  // Whether members that learn of the view now are to come to rest for it. kAfterStep: once the step that is
+  // open has ended.
+  enum class Rest { kYes, kAfterStep, kNo };
   // The run's view has changed by this. All that know a view are told.
   void changed(const membership::Change& change, Rest rest);
   // Brings the member, whose view is of that epoch (0: it has none), to the run's view.

@@ -56,6 +56,8 @@ class Workload {
   // The parts of a whole checkpoint, which are numbered from 0. Members keep them on their own disks, and say
   // at rest what they have. 0: the run has none of this kind.
   [[nodiscard]] virtual std::uint64_t checkpoint_parts() const { return 0; }
+  // Whether a member ends the step that is open before it rests, where a change of the view can wait.
+  [[nodiscard]] virtual bool ends_open_steps() const { return false; }
   // Whether this engine can have sent such a report. A member may send any bytes.
   [[nodiscard]] virtual bool readable(const std::string& report) const = 0;
   // Members of the view whose reports cannot be true beside those of the others. They are fenced, and the
