@@ -71,9 +71,11 @@ bool tells_of_loss(const LedRun& run, const membership::Beat& said) {
   return std::ranges::any_of(said.lost(), in_view);
 }
 
-// Whether all are heard, and none has to go.
+// Whether all that are members are heard, and none has to go.
 bool no_trouble_is_known(const LedRun& run, Instant now) {
-  const auto hears = [&](const auto& one) { return run.hears(one.first, now); };
+  const auto hears = [&](const auto& one) {
+    return !run.members.contains(one.first) || run.hears(one.first, now);
+  };
   return run.departures.nodes().empty() && std::ranges::all_of(run.view.members(), hears);
 }
 
@@ -193,7 +195,8 @@ void Changes::gone(net::PeerId peer) {
 void Changes::fenced(Fenced where, Instant now) {
   // No report changes before the next placement.
   const bool cleared = members_rest() && wanted_ == Wanted::kNo && all_that_live_rest(run_, reports_);
-  Event event = cleared ? Event::kCleared : Event::kFenced;
+  const bool in_order = where == Fenced::kLeft && may_wait(now) && only_the_drained_left(run_);
+  Event event = cleared ? Event::kCleared : in_order ? Event::kWantedInOrder : Event::kFenced;
   if (phase_ == Phase::kStopping && where == Fenced::kInView) event = Event::kDiedAtEnd;
   if (where == Fenced::kJoining) event = Event::kJoiningFenced;
   advance(event, {.now = now, .text = end_.reason()});

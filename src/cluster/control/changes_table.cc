@@ -21,8 +21,9 @@ std::string_view words_of(ChangesEvent event) {
       return "a member says `Ready` or `Drain`, or has lost messages of another; a node outside is expelled; "
              "the run stands still";
     case Event::kWantedInOrder:
-      return "a member says `Ready` or `Drain`, or rests by wish; a node outside is expelled; another "
-             "placement pays; and the change can wait";
+      return "a member says `Ready` or `Drain`, rests by wish, or has left when it had drained; a node "
+             "outside is "
+             "expelled; another placement pays; and the change can wait";
     case Event::kHurried: return "a change that can wait has no time left";
     case Event::kWaited: return "a change was wanted while members came to rest";
     case Event::kSilent: return "a member of the view seems dead";

@@ -163,6 +163,41 @@ TEST_F(OpenStepsTest, WhatIsInOrderWaits) {
   EXPECT_EQ(changes_.phase(), Phase::kSettled) << "it said so a moment ago";
 }
 
+// Claim: a member that leaves when it has drained costs no step. One that leaves otherwise does, as others
+// may wait for its part.
+TEST_F(OpenStepsTest, LeavingInOrder) {
+  serve(3);
+  for (const bool drains : {true, false}) {
+    hear_all({});
+    const std::uint64_t node = drains ? 10 : 11;
+    if (drains) {
+      changes_.drain(around_.run.members.at(NodeId(node)), {});
+      rest_all({});
+      hear_all({});
+    }
+    ASSERT_EQ(changes_.phase(), Phase::kSettled);
+    fence(node, Changes::Fenced::kLeft);
+    EXPECT_EQ(changes_.phase(), Phase::kFreezing);
+    EXPECT_EQ(changes_.steps_go_on(), drains);
+    EXPECT_EQ(last_change().can_wait(), drains);
+    rest_all({});
+  }
+}
+
+// Claim: a member that drains and still holds something is needed for the open step.
+TEST_F(OpenStepsTest, LeavingTooSoon) {
+  serve(3);
+  hear_all({});
+  around_.run.members.at(NodeId(10)).wants_to_drain = true;
+  changes_.want_in_order({});
+  rest_all({});
+  hear_all({});
+  around_.run.holdings[placement::ThingId(0)] = NodeId(10);
+  fence(10, Changes::Fenced::kLeft);
+  EXPECT_FALSE(changes_.steps_go_on());
+  EXPECT_FALSE(last_change().can_wait());
+}
+
 // Claim: an engine that does not wait is told nothing of waiting.
 TEST_F(OpenStepsTest, OtherEnginesAreAsBefore) {
   around_.workload.ends_steps = false;

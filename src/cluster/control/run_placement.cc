@@ -164,6 +164,18 @@ bool a_holder_has_left(const LedRun& run) {
                              [&run](const auto& one) { return !run.members.contains(one.second); });
 }
 
+bool only_the_drained_left(const LedRun& run) {
+  const auto holds = [&run](NodeId node) {
+    return std::ranges::any_of(run.holdings, [node](const auto& one) { return one.second == node; });
+  };
+  const auto was_done = [&](const auto& one) {
+    return run.members.contains(one.first) ||
+           (one.second.state() == membership::DRAINING && !holds(one.first));
+  };
+  return run.installed.epoch() == run.view.epoch().value && !all_drain(run) &&
+         std::ranges::all_of(run.view.members(), was_done);
+}
+
 bool any_is(const LedRun& run, membership::State state) {
   return std::ranges::any_of(run.members,
                              [state](const auto& one) { return one.second.record.state() == state; });

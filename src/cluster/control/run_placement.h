@@ -80,6 +80,9 @@ inline constexpr std::string_view kContradicts = "its report contradicts those o
 [[nodiscard]] bool hung_up(const LedRun& run, const std::set<NodeId>& nodes);
 // Whether a member that held something by the last placement is no member any more.
 [[nodiscard]] bool a_holder_has_left(const LedRun& run);
+// Whether those that are members no more, and in the view still, had drained, and nothing was left to them.
+// So no step needs them.
+[[nodiscard]] bool only_the_drained_left(const LedRun& run);
 // Whether any member is in the state.
 [[nodiscard]] bool any_is(const LedRun& run, membership::State state);
 // Whether a member that is heard waits to serve, until the change that is under way has ended.
