@@ -7,10 +7,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "base/test_generated_block.h"
 #include "cluster/control/test_changes.h"
+#include "cluster/control/test_coordinator.h"
 
 namespace gossamer::cluster {
 namespace {
@@ -216,6 +220,12 @@ TEST_F(OpenStepsTest, TroubleThatIsKnown) {
   changes_.want_change({});
   EXPECT_FALSE(last_change().can_wait());
   rest_all({});
+  around_.run.departures.add(NodeId(11), std::nullopt);
+  changes_.want_in_order({});
+  EXPECT_FALSE(last_change().can_wait()) << "node 11 has to go";
+  for (const std::uint64_t node : {10U, 12U}) rests(node, false, {});
+  fence(11, Changes::Fenced::kInView);
+  ASSERT_EQ(changes_.phase(), Phase::kSettled);
   around_.run.members.at(NodeId(12)).here = false;
   changes_.want_in_order({});
   EXPECT_FALSE(last_change().can_wait()) << "node 12 has not come";
@@ -338,6 +348,64 @@ TEST_F(OpenStepsTest, ATakeover) {
   EXPECT_EQ(next.phase(), Phase::kFreezing);
   EXPECT_FALSE(next.steps_go_on());
   EXPECT_FALSE(last_change().can_wait());
+}
+
+// A whole coordinator: nodes 10 to 12 serve, and node 13 is ready. They end their steps first.
+class CoordinatorThatWaits : public CoordinatorTest {
+ protected:
+  CoordinatorThatWaits() : CoordinatorTest({TrackId(0)}) {
+    workload_.count = 12;
+    workload_.ends_steps = true;
+    for (std::uint64_t node = 10; node < 13; ++node) {
+      members_.push_back(begin(node));
+      serve(members_.back());
+    }
+    members_.push_back(begin(13));
+    say(members_.back(), [](auto& said) { said.mutable_ready(); });
+    waiting_ = coordinator_->view().epoch();
+  }
+  // All beat, and none rests. One may say that it does not reach another.
+  void work_for(double seconds, std::optional<NodeId> unreachable = {}) {
+    for (const Instant end = now_ + from_seconds(seconds); now_ < end;) {
+      now_ = now_ + from_milliseconds(200);
+      for (const net::PeerId peer : members_) {
+        say(peer, [&](auto& said) {
+          said.mutable_beat()->set_epoch(coordinator_->view().epoch().value);
+          if (unreachable && peer == members_[0]) said.mutable_beat()->add_unreachable(unreachable->value);
+        });
+      }
+      coordinator_->tick(now_);
+      store();
+    }
+  }
+  // Whether the last Change to node 10 can wait.
+  [[nodiscard]] bool waits() const {
+    bool can_wait = false;
+    for (const auto& [to, message] : said_.all) {
+      if (to == members_[0] && message.has_change()) can_wait = message.change().can_wait();
+    }
+    return can_wait && coordinator_->view().epoch() == waiting_;
+  }
+
+  std::vector<net::PeerId> members_;
+  Epoch waiting_;
+};
+
+// Claim: a run that stands still while a change waits is noticed as at any time.
+TEST_F(CoordinatorThatWaits, StandsStill) {
+  work_for(170);
+  EXPECT_TRUE(waits());
+  work_for(20);
+  EXPECT_FALSE(waits());
+  EXPECT_EQ(coordinator_->phase(), Coordinator::Phase::kFreezing);
+}
+
+// Claim: so is a dispute, after its 7 s.
+TEST_F(CoordinatorThatWaits, Disputes) {
+  work_for(6, members_[1].node);
+  EXPECT_TRUE(waits());
+  work_for(3, members_[1].node);
+  EXPECT_FALSE(waits());
 }
 
 }  // namespace
