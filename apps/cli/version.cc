@@ -66,7 +66,7 @@ Result<ExitStatus> run_version(Context& context, const Command& self,
         {"build", {{"type", GOSSAMER_BUILD_TYPE}, {"compiler", GOSSAMER_COMPILER}}},
         {"isa", isa},
         {"isas_supported", supported},
-        {"codecs", net::kCodecNames},
+        {"codecs", net::kF32CodecNames},
         {"parts", parts_json(parts)},
         {"wire_versions", {{"link", {{"min", node::wire_range().least}, {"max", node::wire_range().most}}}}}};
     context.output.line(json.dump());
@@ -76,7 +76,7 @@ Result<ExitStatus> run_version(Context& context, const Command& self,
       fmt::format("gossamer {}\nbuild         {}, {}\nisa           {} (supported: {})\n"
                   "codecs        {}\nwire          {} (a run's nodes must have one in common)\n",
                   GOSSAMER_VERSION, GOSSAMER_BUILD_TYPE, GOSSAMER_COMPILER, isa, fmt::join(supported, " "),
-                  fmt::join(net::kCodecNames, " "), wire_versions()));
+                  fmt::join(net::kF32CodecNames, " "), wire_versions()));
   for (const commands::EnginePart& part : parts) {
     context.output.write(
         fmt::format("{:<13} {}{}{}\n", part.name, part.found, part.advice.empty() ? "" : "; ", part.advice));

@@ -71,7 +71,7 @@ class Run {
       : options_(options),
         shape_(shape_of(options)),
         rng_(options.seed, Purpose::kFault, 10),
-        workload_(options.things),
+        workload_(options.things, options.steps),
         fleet_(fleet_options()),
         misconduct_(fleet_, options.seed, options.things),
         faults_(faults_of(options)) {
@@ -167,7 +167,8 @@ SimMember::Options Run::new_member() {
                     .believes = [this](Incarnation one,
                                        const cluster::LeaseKeys& keys) { return believes(one, keys); },
                     .things = options_.things,
-                    .view_change = shape_.view_change},
+                    .view_change = shape_.view_change,
+                    .cut_short = [this](StepNumber) { ++report_.cut_short; }},
                 process, options_.seed + number, slowness);
           }};
 }

@@ -20,6 +20,7 @@
 #include "cluster/control/defect.h"
 #include "host/sim/internet.h"
 #include "net/link/link_probe.h"
+#include "simulation/counting_engine.h"
 #include "simulation/fault.h"
 #include "simulation/fleet.h"
 
@@ -49,9 +50,10 @@ struct ChaosOptions {
   std::optional<Duration> freeze_time = std::nullopt;  // plain: 30 s
   std::optional<cluster::ViewChange> view_change = std::nullopt;  // plain: frozen
   std::optional<Duration> scatter = std::nullopt;                 // of the machines' lines; plain: none
-  double clock_error = 0.02;                                      // rates are drawn from 1 - this to 1 + this
-  host::PathQuality path = {};                                    // between any two machines
-  std::vector<FaultKind> kinds = {};                              // empty: all
+  CountingWorkload::Steps steps = CountingWorkload::Steps::kStop;
+  double clock_error = 0.02;          // rates are drawn from 1 - this to 1 + this
+  host::PathQuality path = {};        // between any two machines
+  std::vector<FaultKind> kinds = {};  // empty: all
   std::size_t faults = 8;
   std::vector<Fault> script = {};       // instead of drawn ones, if there are any
   Duration trouble = from_seconds(30);  // faults begin within it
@@ -74,7 +76,8 @@ struct ChaosReport {
   std::uint64_t faults_injected = 0;
   std::uint64_t steps_committed = 0;
   std::uint64_t steps_under_faults = 0;
-  std::uint64_t lives = 0;  // of members
+  std::uint64_t lives = 0;      // of members
+  std::uint64_t cut_short = 0;  // a member rested in a step for which it had done its part
   // From the last fault's end until all members serve under one installed view and have applied a step.
   std::optional<Duration> recovery;
   Duration standstill;  // the longest time without a step, from the first one until the run is told to end

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -15,6 +16,7 @@ namespace {
 using cluster::LeaseOutcome;
 
 constexpr Duration kLeaseTime{3'000'000'000};
+constexpr std::string_view kWish = " rest";  // behind a part of a step
 
 std::uint64_t number_in(const std::string& text) {
   std::uint64_t number = 0;
@@ -146,10 +148,32 @@ void CountingEngine::drain(const std::string& reason, Instant now) {
 
 void CountingEngine::on_view(const cluster::ViewChanged& event, Instant now) {
   if (!event.freeze) return leave_if_empty(now);
+  if (event.can_wait && takes_part_) {
+    told_ = true;
+    return;
+  }
+  if (takes_part_ && part_done_ && world_.cut_short) world_.cut_short(step_);
+  rest_soon(now);
+}
+
+void CountingEngine::rest_soon(Instant now) {
   running_ = false;
+  takes_part_ = false;
+  told_ = false;
   later(now, 0, 30, [this, epoch = process_.member()->view().epoch()](Instant when) {
     if (process_.member()->view().epoch() == epoch && installed_ != epoch) rest(when);
   });
+}
+
+// All that have taken the step have seen the same wishes. One that was told of no change says so.
+void CountingEngine::rest_after_step(Instant now) {
+  if (told_) {
+    process_.member()->ended_step();
+    return rest_soon(now);
+  }
+  running_ = false;
+  takes_part_ = false;
+  process_.member()->rests_by_wish();
 }
 
 // If members need not rest, a placement follows only if one of the things must move. So it leaves by itself.
@@ -192,12 +216,18 @@ void CountingEngine::on_install(Instant now) {
   world_.invariants.took_up(member.self().incarnation, installed_, held, resume);
   step_ = resume;
   part_done_ = false;
+  takes_part_ = false;
+  told_ = false;
   std::erase_if(parts_, [&](const auto& one) { return one.first.first < installed_; });
+  for (auto* const wishes : {&wished_, &own_wishes_})
+    std::erase_if(*wishes, [&](const auto& one) { return one.first < installed_; });
   if (leaving_ && things_.empty()) return process_.member()->leave(*leaving_, now);
   if (!lockstep() || things_.empty() || member.view().epoch() != installed_) return;
   // Things that it did not hold before are restored first.
+  takes_part_ = true;
   later(now, 10, 200, [this, epoch = installed_](Instant when) {
-    if (epoch != installed_ || process_.member()->view().epoch() != epoch) return;
+    // Told of a change that waits, it begins all the same: others wait for it in the step that they are in.
+    if (epoch != installed_ || !takes_part_ || (process_.member()->view().epoch() != epoch && !told_)) return;
     running_ = true;
     begin_step(when);
   });
@@ -221,6 +251,8 @@ void CountingEngine::send_parts(Instant now) {
   member.measured({.work = 1, .took = from_seconds(slowness_), .cpu = {}, .process_cpu = {}, .all_cpu = {}},
                   now);
   part_done_ = true;
+  if (told_) own_wishes_.insert({installed_, step_});
+  if (told_) wished_.insert({installed_, step_});
   for (const net::PeerId& partner : partners_) {
     if (partner != member.self() && partner != withheld_from_) send_part(partner, step_, now);
   }
@@ -231,8 +263,10 @@ void CountingEngine::send_parts(Instant now) {
 // As an engine with large parts now and then, so that work waits for either lane.
 void CountingEngine::send_part(const net::PeerId& partner, StepNumber step, Instant now) {
   const host::Lane lane = step.value % 4 == 3 ? host::Lane::kBulk : host::Lane::kControl;
-  net::Message part{
-      .channel = kPartChannel, .body = fmt::format("{} {}", installed_.value, step.value), .payload = {}};
+  const std::string_view wish = own_wishes_.contains({installed_, step}) ? kWish : "";
+  net::Message part{.channel = kPartChannel,
+                    .body = fmt::format("{} {}{}", installed_.value, step.value, wish),
+                    .payload = {}};
   (void)process_.member()->send(partner, lane, std::move(part), now);
 }
 
@@ -249,8 +283,11 @@ void CountingEngine::on_one(const net::Arrived& event, Instant now) {
   if (event.message.channel != kPartChannel) return;
   const std::size_t space = event.message.body.find(' ');
   const Epoch epoch(number_in(event.message.body.substr(0, space)));
-  const StepNumber step(number_in(event.message.body.substr(space + 1)));
+  const bool wish = event.message.body.ends_with(kWish);
+  const std::size_t end = event.message.body.size() - (wish ? kWish.size() : 0);
+  const StepNumber step(number_in(event.message.body.substr(space + 1, end - space - 1)));
   if (epoch < installed_) return;
+  if (wish) wished_.insert({epoch, step});
   parts_[{epoch, step}].insert(event.from);
   try_step(now);
 }
@@ -270,8 +307,10 @@ void CountingEngine::try_step(Instant now) {
     applied = next;
     member.applied(cluster::TrackId(thing), next);
   }
+  const bool rests = wished_.contains({installed_, step_});
   step_ = next;
   part_done_ = false;
+  if (rests) return rest_after_step(now);
   begin_step(now);
 }
 

@@ -4,7 +4,9 @@
 // steps. In each step all members with things tell each other that they have done their part. A member that
 // has heard all of them applies the step. Beside that, members lease keys and claim samples, as a pipeline's
 // members would. The engine behaves as engines must: it rests when told to, holds the installed things, and
-// reports. All that it does takes time that it draws.
+// reports. All that it does takes time that it draws. One that waits (World::waits) ends the open step before
+// it rests for a change that can wait: its part of a step says that it wishes to rest, and all that have
+// taken that step rest after it.
 //
 // Thread rule: the simulation's.
 #pragma once
@@ -39,7 +41,10 @@ inline constexpr std::uint64_t kLeaseKeys = 4;  // leased one by one, or two tog
 // all holders take each step.
 class CountingWorkload final : public cluster::Workload {
  public:
-  explicit CountingWorkload(std::size_t things) : things_(things) {}
+  enum class Steps { kStop, kEnd };  // kEnd: an open one ends, where a change can wait
+  explicit CountingWorkload(std::size_t things, Steps steps = Steps::kStop)
+      : things_(things), steps_(steps) {}
+  [[nodiscard]] bool ends_open_steps() const override { return steps_ == Steps::kEnd; }
   [[nodiscard]] std::vector<placement::Thing> things() const override;
   [[nodiscard]] std::optional<placement::ThingId> thing_of(cluster::TrackId track) const override {
     return placement::ThingId(track.value);
@@ -50,6 +55,7 @@ class CountingWorkload final : public cluster::Workload {
 
  private:
   std::size_t things_;
+  Steps steps_;
 };
 
 class CountingEngine final : public cluster::Engine {
@@ -61,6 +67,8 @@ class CountingEngine final : public cluster::Engine {
     std::size_t things = 8;
     // kAnnounced: nobody rests, and there are no common steps; steps count by claims.
     cluster::ViewChange view_change = cluster::ViewChange::kFrozen;
+    // Called with each step that it has begun and does not end, as it is to rest at once.
+    std::function<void(StepNumber)> cut_short = {};
   };
 
   CountingEngine(World world, cluster::MemberProcess& process, std::uint64_t seed, double slowness);
@@ -98,6 +106,8 @@ class CountingEngine final : public cluster::Engine {
   void on_lease(const cluster::LeaseAnswered& event, Instant now);
   void on_claim(const cluster::ClaimAnswered& event, Instant now);
   void rest(Instant now);
+  void rest_soon(Instant now);
+  void rest_after_step(Instant now);
   void begin_step(Instant now);
   void send_parts(Instant now);
   void send_part(const net::PeerId& partner, StepNumber step, Instant now);
@@ -122,6 +132,11 @@ class CountingEngine final : public cluster::Engine {
   StepNumber step_;
   StepNumber resumed_;  // where the placement began
   bool part_done_ = false;
+  // In steps, or about to begin with them: others would wait for it.
+  bool takes_part_ = false;
+  bool told_ = false;                              // of a change that waits for the end of the step
+  std::set<std::pair<Epoch, StepNumber>> wished_;  // somebody wished to rest after the step
+  std::set<std::pair<Epoch, StepNumber>> own_wishes_;
   std::map<std::uint64_t, StepNumber> things_;  // the things held, with their applied steps
   std::set<net::PeerId> partners_;
   std::map<std::pair<Epoch, StepNumber>, std::set<net::PeerId>> parts_;

@@ -3,7 +3,7 @@
 // Any bytes as any matrix in any codec. They are decoded if and only if they are as many as codec and shape
 // ask for. Decoding writes within the matrix alone, and the kernels of every instruction set give the same
 // numbers. A decoded matrix can be encoded in every codec, to the same bytes everywhere. A matrix without
-// infinities and NaN comes back without NaN.
+// infinities and NaN comes back without NaN. The same bytes as a matrix of f64 come back as they are.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -83,6 +83,27 @@ void look(Codec which, std::span<const std::byte> bytes, const Shape& shape) {
   }
 }
 
+// Every bit comes back, and nothing is written between the rows.
+void look_at_f64(std::span<const std::byte> bytes, const Shape& shape) {
+  const MatrixCodec codec(Codec::kF64, kernels::kernels_for(kernels::Isa::kScalar));
+  std::vector<double> numbers(shape.floats(), kUntouched);
+  const bool ok = codec
+                      .decode(bytes,
+                              net::MutableF64MatrixView{
+                                  .data = numbers.data(), .shape = shape.matrix, .stride = shape.stride})
+                      .ok();
+  CHECK(ok == (bytes.size() == net::encoded_bytes(Codec::kF64, shape.matrix)), bytes.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const bool written = ok && i % shape.stride < shape.matrix.columns;
+    CHECK(written || numbers[i] == double{kUntouched}, i);
+  }
+  if (!ok) return;
+  std::vector<std::byte> back(bytes.size());
+  codec.encode(net::F64MatrixView{.data = numbers.data(), .shape = shape.matrix, .stride = shape.stride},
+               back);
+  CHECK(std::ranges::equal(back, bytes));
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -95,5 +116,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // Few inputs have the right size by themselves.
   if (right_size) text.resize(net::encoded_bytes(which, matrix), '\x7f');
   look(which, std::as_bytes(std::span(text)), shape);
+  if (right_size) text.resize(net::encoded_bytes(Codec::kF64, matrix), '\x7f');
+  look_at_f64(std::as_bytes(std::span(text)), shape);
   return 0;
 }

@@ -22,8 +22,13 @@ using namespace gossamer;
 using namespace gossamer::cluster;
 using fuzz::Choices;
 
-constexpr CollectiveLimits kLimits{
-    .chunk_bytes = 16, .waiting_bytes = 192, .most_window = 4, .direct_extra_bytes = 64, .early_bytes = 4096};
+constexpr CollectiveLimits kLimits{.chunk_bytes = 16,
+                                   .least_chunk_bytes = 16,
+                                   .waiting_bytes = 192,
+                                   .most_window = 4,
+                                   .direct_extra_bytes = 64,
+                                   .early_bytes = 4096,
+                                   .all_early_bytes = 6000};
 constexpr std::size_t kRanks = 3;
 constexpr std::size_t kPeers = 5;  // the third member and later ones are in no view
 constexpr std::size_t kMostSteps = 300;
@@ -107,9 +112,10 @@ class Bench {
         CHECK(broke->error.where == "node-" + std::to_string(broke->peer.node.value));
         CHECK(!from || *from == broke->peer);
       }
+      if (const auto* const much = std::get_if<TooMuchKept>(&event)) CHECK(said_.contains(much->peer));
       if (const auto* const send = std::get_if<Send>(&event)) CHECK(send->to != peer(me_));
     }
-    CHECK(self_->held_bytes() <= kPeers * kLimits.early_bytes + self_->under_way() * kLimits.waiting_bytes);
+    CHECK(self_->held_bytes() <= kLimits.all_early_bytes + self_->under_way() * kLimits.waiting_bytes);
   }
 
   Choices& choices_;

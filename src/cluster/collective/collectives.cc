@@ -23,7 +23,7 @@ void Collectives::install(ExchangeView view, std::span<const net::PeerId> lost_m
   me_ = *rank;
   view_ = std::move(view);
   lost_.reset();
-  forget(early_.begin(), early_.lower_bound({view_->epoch, OperationId(0)}));
+  early_.forget_before(view_->epoch);
   for (const net::PeerId peer : lost_members) lost(peer, out);
 }
 
@@ -42,11 +42,9 @@ void Collectives::begin(OperationId id, const Operation& operation, Slices input
   placed->second.exchange.start(outbox);
   send(id, placed->second.exchange, std::move(outbox), out);
   settle(id, out);
-  const auto found = early_.find({view_->epoch, id});
-  if (found == early_.end()) return;
-  std::vector<Early> early = found->second;
-  forget(found, std::next(found));
-  for (Early& one : early) feed(id, one.from, one.body, std::move(one.payload), out);
+  for (EarlyMessages::Message& one : early_.take(view_->epoch, id)) {
+    feed(id, one.from, one.body, std::move(one.payload), out);
+  }
 }
 
 void Collectives::on(net::PeerId from, net::Message message, CollectiveEvents& out) {
@@ -70,31 +68,24 @@ void Collectives::on(net::PeerId from, net::Message message, CollectiveEvents& o
 
 void Collectives::keep(net::PeerId from, wire::Collective body, net::Message message, CollectiveEvents& out) {
   const std::uint64_t bytes = net::counted_bytes(message);
-  if (!early_bytes_.contains(from)) forget_gone();
-  std::uint64_t& kept = early_bytes_[from];
-  if (kept + bytes > options_.limits.early_bytes) {
+  // Each life has room of its own for what comes early. Messages of dead lives would add up.
+  if (options_.gone && early_.bytes_of(from) == 0) early_.forget_peers(options_.gone);
+  const std::uint64_t of_it = early_.bytes_of(from) + bytes;
+  if (of_it > options_.limits.early_bytes) {
     return broke(from,
                  {.kind = ErrorKind::kBadData,
                   .what = "the peer is too far ahead",
-                  .got = fmt::format("{} bytes for operations that this node has not begun", kept + bytes),
+                  .got = fmt::format("{} bytes for operations that this node has not begun", of_it),
                   .expected = fmt::format("at most {}", options_.limits.early_bytes),
                   .fix = "look whether all nodes run the same configuration"},
                  out);
   }
-  kept += bytes;
-  const Key key = {Epoch(body.view()), OperationId(body.id())};
-  early_[key].push_back({from, std::move(body), std::move(message.payload), bytes});
-}
-
-void Collectives::forget(EarlyByKey::iterator begin, EarlyByKey::iterator end) {
-  for (auto one = begin; one != end; ++one) {
-    for (const Early& early : one->second) {
-      const auto kept = early_bytes_.find(early.from);
-      kept->second -= early.bytes;
-      if (kept->second == 0) early_bytes_.erase(kept);
-    }
+  early_.keep({from, std::move(body), std::move(message.payload), bytes});
+  while (early_.bytes() > options_.limits.all_early_bytes) {
+    const net::PeerId most = early_.largest();
+    out.push_back(TooMuchKept{most});
+    lost(most, out);
   }
-  early_.erase(begin, end);
 }
 
 // Gives a message to its operation. The operation may be over by now, if an earlier one of several kept
@@ -163,30 +154,12 @@ void Collectives::settle(OperationId id, CollectiveEvents& out) {
   if (running.told && running.exchange.sent_all()) end(found);
 }
 
-// Each life has room of its own for what comes early. Messages of dead lives would add up.
-void Collectives::forget_all_of(net::PeerId peer) {
-  if (early_bytes_.erase(peer) == 0) return;
-  for (auto& [key, kept] : early_) std::erase_if(kept, [&](const Early& one) { return one.from == peer; });
-  std::erase_if(early_, [](const auto& one) { return one.second.empty(); });
-}
-
-void Collectives::forget_gone() {
-  if (!options_.gone) return;
-  std::vector<net::PeerId> gone;
-  for (const auto& [peer, bytes] : early_bytes_) {
-    if (options_.gone(peer)) gone.push_back(peer);
-  }
-  for (const net::PeerId peer : gone) forget_all_of(peer);
-}
-
 void Collectives::lost(net::PeerId peer, CollectiveEvents& out) {
-  forget_all_of(peer);
+  early_.forget_peer(peer);
   if (!view_.has_value() || lost_.has_value() || !rank_of(*view_, peer).has_value()) return;
   lost_ = peer;
   fail_all(peer, out);
-  const Epoch epoch = view_->epoch;
-  forget(early_.lower_bound({epoch, OperationId(0)}),
-         early_.lower_bound({Epoch(epoch.value + 1), OperationId(0)}));
+  early_.forget_view(view_->epoch);
 }
 
 void Collectives::fail_all(std::optional<net::PeerId> lost_member, CollectiveEvents& out) {
@@ -248,8 +221,7 @@ std::optional<Collectives::Missing> Collectives::missing() const {
 std::uint64_t Collectives::held_bytes() const {
   std::uint64_t bytes = 0;
   for (const auto& [id, running] : exchanges_) bytes += running.exchange.waiting_bytes();
-  for (const auto& [peer, kept] : early_bytes_) bytes += kept;
-  return bytes;
+  return bytes + early_.bytes();
 }
 
 }  // namespace gossamer::cluster

@@ -39,6 +39,7 @@
 
 #include "base/result.h"
 #include "base/slice.h"
+#include "cluster/collective/early_messages.h"
 #include "cluster/collective/exchange.h"
 #include "cluster/collective/operation.h"
 #include "cluster/collective/view.h"
@@ -72,7 +73,12 @@ struct RuleBroken {
   net::PeerId peer;
   Error error;
 };
-using CollectiveEvent = std::variant<Send, Completed, Failed, RuleBroken>;
+// All peers together have sent more for later than this node keeps, and this one the most. It counts as lost,
+// and the driver should end its link, but it has broken no rule.
+struct TooMuchKept {
+  net::PeerId peer;
+};
+using CollectiveEvent = std::variant<Send, Completed, Failed, RuleBroken, TooMuchKept>;
 using CollectiveEvents = std::vector<CollectiveEvent>;
 
 class Collectives {
@@ -135,20 +141,9 @@ class Collectives {
     Exchange exchange;
     bool told = false;  // Completed is out
   };
-  struct Early {
-    net::PeerId from;
-    wire::Collective body;
-    Slices payload;
-    std::uint64_t bytes = 0;  // in net::counted_bytes(): a body may have fields that nobody knows
-  };
-  using Key = std::pair<Epoch, OperationId>;
-  using EarlyByKey = std::map<Key, std::vector<Early>>;
 
   void keep(net::PeerId from, wire::Collective body, net::Message message, CollectiveEvents& out);
-  void forget(EarlyByKey::iterator begin, EarlyByKey::iterator end);
   [[nodiscard]] bool goes_on_without(std::size_t rank, OperationId id) const;
-  void forget_all_of(net::PeerId peer);
-  void forget_gone();
   void feed(OperationId id, net::PeerId from, const wire::Collective& body, Slices payload,
             CollectiveEvents& out);
   void send(OperationId id, const Exchange& exchange, Outbox outbox, CollectiveEvents& out) const;
@@ -164,8 +159,7 @@ class Collectives {
   std::map<OperationId, Running> exchanges_;
   std::optional<std::pair<OperationId, std::shared_ptr<SumWork>>> working_;
   std::uint64_t touched_ = 0;  // by operations that are over
-  EarlyByKey early_;
-  std::map<net::PeerId, std::uint64_t> early_bytes_;
+  EarlyMessages early_;
 };
 
 }  // namespace gossamer::cluster

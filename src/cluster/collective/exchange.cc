@@ -88,11 +88,12 @@ void Exchange::cut_input(const Operation& operation, const Slices& input, const 
   const bool cut =
       kind_ == OperationKind::kReduceScatter || kind_ == OperationKind::kAllToAll || in_two_rounds_;
   const std::uint64_t unit = sums(kind_) ? travel_bytes(numbers_) : 1;
+  const std::uint64_t chunk = chunk_size(limits, members_.size());
   SliceReader reader(input);
   for (std::size_t rank = 0; rank < members_.size(); ++rank) {
     Slices part = cut ? reader.take(operation.parts[rank] * unit) : input;
     Member& member = members_[rank];
-    member.out = {total_bytes(part), limits.chunk_bytes};
+    member.out = {total_bytes(part), chunk};
     if (rank != me_) {
       member.to_send = SliceReader(std::move(part));
     } else if (!sums(kind_)) {
@@ -104,16 +105,17 @@ void Exchange::cut_input(const Operation& operation, const Slices& input, const 
 }
 
 void Exchange::plan_streams(const Operation& operation, const CollectiveLimits& limits) {
+  const std::uint64_t chunk = chunk_size(limits, members_.size());
   for (std::size_t rank = 0; rank < members_.size(); ++rank) {
     Member& member = members_[rank];
     if (rank == me_) continue;
     const std::uint64_t part = operation.parts[rank];
     if (!sums(kind_)) {
-      member.in = {kind_ == OperationKind::kAllGather ? part : operation.from[rank], limits.chunk_bytes};
+      member.in = {kind_ == OperationKind::kAllGather ? part : operation.from[rank], chunk};
     } else {
       member.in = members_[me_].out;
     }
-    if (in_two_rounds_) member.sums = {part * travel_bytes(numbers_), limits.chunk_bytes};
+    if (in_two_rounds_) member.sums = {part * travel_bytes(numbers_), chunk};
     member.allowed = std::min(window_, member.out.chunks());
     member.granted = std::min(window_, member.in.chunks());
     missing_ += member.in.chunks() + member.sums.chunks();

@@ -20,10 +20,16 @@ std::vector<std::uint64_t> equal_parts(std::uint64_t total, std::size_t ranks, s
   return parts;
 }
 
-std::uint64_t window_chunks(const CollectiveLimits& limits, std::size_t ranks) {
+std::uint64_t chunk_size(const CollectiveLimits& limits, std::size_t ranks) {
   CHECK(ranks > 1);
-  return std::clamp<std::uint64_t>(limits.waiting_bytes / limits.chunk_bytes / (ranks - 1), 2,
-                                   limits.most_window);
+  const std::uint64_t unit = limits.least_chunk_bytes;
+  const std::uint64_t half_a_window = limits.waiting_bytes / (ranks - 1) / 2;
+  return std::clamp(half_a_window / unit * unit, unit, limits.chunk_bytes);
+}
+
+std::uint64_t window_chunks(const CollectiveLimits& limits, std::size_t ranks) {
+  const std::uint64_t each = limits.waiting_bytes / (ranks - 1);
+  return std::clamp<std::uint64_t>(each / chunk_size(limits, ranks), 2, limits.most_window);
 }
 
 bool goes_direct(const CollectiveLimits& limits, std::uint64_t bytes, std::size_t ranks) {

@@ -39,16 +39,21 @@ struct Operation {
 
 // The protocol's numbers. Only tests use others, as they must be the same everywhere.
 struct CollectiveLimits {
-  std::uint64_t chunk_bytes = 1ULL << 20;         // a multiple of 8
+  std::uint64_t chunk_bytes = 1ULL << 20;         // at most, a multiple of the next
+  std::uint64_t least_chunk_bytes = 16ULL << 10;  // chunks are a multiple of it; a multiple of 8
   std::uint64_t waiting_bytes = 64ULL << 20;      // for one sum under way, of all members together
   std::uint64_t most_window = 4;                  // chunks, for each member
   std::uint64_t direct_extra_bytes = 1ULL << 20;  // a direct all-reduce may send so much more than two rounds
-  // Kept for each peer until operations begin: four windows, with what each message counts. An engine has two
+  // Kept of each peer until operations begin: four windows, with what each message counts. An engine has two
   // groups of operations at most, and no peer may cost a member more than 50 MB.
   std::uint64_t early_bytes = 17ULL << 20;
+  // The same of all peers together: four windows of all, and one more for small operations.
+  std::uint64_t all_early_bytes = 320ULL << 20;
 };
 
-// How many chunks of a stream may be sent before a GRANT. Requires ranks > 1.
+// The size of a chunk among so many members, and how many chunks of a stream may be sent before a GRANT.
+// Require ranks > 1.
+[[nodiscard]] std::uint64_t chunk_size(const CollectiveLimits& limits, std::size_t ranks);
 [[nodiscard]] std::uint64_t window_chunks(const CollectiveLimits& limits, std::size_t ranks);
 
 // A GRANT goes out each time when a sum is so many chunks further.

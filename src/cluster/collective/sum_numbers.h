@@ -15,6 +15,7 @@
 
 #include "base/aligned_array.h"
 #include "base/slice.h"
+#include "net/codec/codec.h"
 
 namespace gossamer::cluster {
 
@@ -24,12 +25,21 @@ enum class SumNumbers : std::uint8_t {
   kF64,   // as they are
 };
 
+// The codec in which they travel.
+[[nodiscard]] constexpr net::Codec codec_of(SumNumbers numbers) {
+  switch (numbers) {
+    case SumNumbers::kF32: return net::Codec::kF32;
+    case SumNumbers::kBf16: return net::Codec::kBf16;
+    case SumNumbers::kF64: break;
+  }
+  return net::Codec::kF64;
+}
 // Bytes of one number in memory, and on the way.
 [[nodiscard]] constexpr std::size_t number_bytes(SumNumbers numbers) {
-  return numbers == SumNumbers::kF64 ? sizeof(double) : sizeof(float);
+  return net::memory_bytes(codec_of(numbers));
 }
 [[nodiscard]] constexpr std::size_t travel_bytes(SumNumbers numbers) {
-  return numbers == SumNumbers::kBf16 ? sizeof(std::uint16_t) : number_bytes(numbers);
+  return net::column_bytes(codec_of(numbers));
 }
 [[nodiscard]] constexpr bool is_rounded(SumNumbers numbers) { return numbers == SumNumbers::kBf16; }
 

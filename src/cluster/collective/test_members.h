@@ -34,6 +34,7 @@ inline ExchangeView view_of(std::size_t ranks, std::uint64_t epoch = 5) {
 // otherwise take gigabytes.
 inline CollectiveLimits small_limits() {
   return {.chunk_bytes = 16,
+          .least_chunk_bytes = 16,
           .waiting_bytes = 192,
           .most_window = 4,
           .direct_extra_bytes = 64,
@@ -274,6 +275,8 @@ class Members {
         Outcome& outcome = outcomes[rank][failed->id.value];
         ++outcome.times;
         outcome.lost = failed->lost;
+      } else if (const auto* const much = std::get_if<TooMuchKept>(&event)) {
+        kept_too_much.push_back(much->peer);
       } else {
         broken.push_back(std::move(std::get<RuleBroken>(event)));
       }
@@ -297,6 +300,7 @@ class Members {
   std::vector<std::map<std::uint64_t, Outcome>> outcomes;  // by rank and operation
   std::vector<Sent> sent;                                  // by rank
   std::vector<RuleBroken> broken;
+  std::vector<net::PeerId> kept_too_much;
 };
 
 }  // namespace gossamer::cluster

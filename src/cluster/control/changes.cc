@@ -13,8 +13,6 @@
 
 namespace gossamer::cluster {
 
-using membership::Change;
-
 namespace {
 
 // How often it is asked whether the first view still waits for others.
@@ -62,6 +60,25 @@ membership::StopAsked asked_to_stop(const RunEnd& end) {
   return asked;
 }
 
+// Whether the beat is of a member of the view, which knows it.
+bool knows_view(const LedRun& run, const LedMember& member, const membership::Beat& said) {
+  return said.epoch() == run.view.epoch().value && run.view.find(peer_of(member.record)) != nullptr;
+}
+
+// Whether it has lost messages of another member of the view.
+bool tells_of_loss(const LedRun& run, const membership::Beat& said) {
+  const auto in_view = [&run](std::uint64_t node) { return run.view.members().contains(NodeId(node)); };
+  return std::ranges::any_of(said.lost(), in_view);
+}
+
+// Whether all that are members are heard, and none has to go.
+bool no_trouble_is_known(const LedRun& run, Instant now) {
+  const auto hears = [&](const auto& one) {
+    return !run.members.contains(one.first) || run.hears(one.first, now);
+  };
+  return run.departures.nodes().empty() && std::ranges::all_of(run.view.members(), hears);
+}
+
 std::string words_of_wait(const std::set<NodeId>& silent) {
   std::vector<std::uint64_t> numbers;
   for (const NodeId node : silent) numbers.push_back(node.value);
@@ -77,11 +94,12 @@ Changes::Changes(const Leadership& leadership, Books& books)
       run_(leadership.run),
       outbox_(leadership.outbox),
       books_(books),
+      next_(leadership),
       teller_(leadership),
       rest_clock_(options_.freeze_time, options_.patience) {}
 
 void Changes::take_up(const std::optional<membership::Stopping>& stopping, Instant now) {
-  if (run_.fenced != run_.view.fenced()) fenced_since_ = run_.fenced.runs();
+  next_.take_up();
   if (run_.installed.epoch() != 0) see_idle_members(run_, now);
   next_rebalance_ = now + kRebalanceEvery;
   if (stopping) {
@@ -116,31 +134,47 @@ void Changes::introduced(const LedMember& member, Instant now) {
 void Changes::ready(LedMember& member, Instant now) {
   if (member.record.state() != membership::JOINING || member.wants_to_drain) return;
   member.wants_to_serve = true;
-  if (!end_.is_set()) want_change(now);
+  if (!end_.is_set()) want_in_order(now);
 }
 
 void Changes::drain(LedMember& member, Instant now) {
   if (member.record.state() == membership::DRAINING) return;
   member.wants_to_drain = true;
-  if (member.record.state() != membership::JOINING) return want_change(now);
+  if (member.record.state() != membership::JOINING) return want_in_order(now);
   member.wants_to_serve = false;
   teller_.release(member, "it did not serve yet");
 }
 
 void Changes::lost_links(LedMember& member, const membership::Beat& said, Instant now) {
-  const auto in_view = [this](std::uint64_t node) { return run_.view.members().contains(NodeId(node)); };
-  const bool lost = std::ranges::any_of(said.lost(), in_view);
   // Messages between two members are lost, so all come to rest and go on from the same step.
-  const bool news =
-      said.epoch() == run_.view.epoch().value && run_.view.find(peer_of(member.record)) != nullptr;
-  if (lost && news && options_.view_change == ViewChange::kFrozen && member.losses.take(now))
+  if (tells_of_loss(run_, said) && knows_view(run_, member, said) &&
+      options_.view_change == ViewChange::kFrozen && member.losses.take(now))
     want_change(now);
 }
 
 // Deaths interrupt a change. Members that come or go in order wait for its end.
 void Changes::want_change(Instant now) {
-  change_wanted_ = true;
+  wanted_ = Wanted::kAtOnce;
+  if (open_steps_.waits()) return hurry(OpenSteps::Event::kTrouble, now);
   advance(Event::kWanted, {.now = now});
+}
+
+void Changes::want_in_order(Instant now) {
+  if (wanted_ == Wanted::kNo) wanted_ = Wanted::kInOrder;
+  advance(may_wait(now) ? Event::kWantedInOrder : Event::kWanted, {.now = now});
+}
+
+// Members rest already but in one phase, and there is nothing that they could end.
+bool Changes::may_wait(Instant now) const {
+  return phase_ == Phase::kSettled && workload_.ends_open_steps() && open_steps_.may_begin() &&
+         wanted_ != Wanted::kAtOnce && !end_.is_set() && options_.view_change == ViewChange::kFrozen &&
+         no_trouble_is_known(run_, now);
+}
+
+// The step that is open may never end.
+void Changes::hurry(OpenSteps::Event why, Instant now) {
+  if (!open_steps_.take(why, now)) return;
+  advance(Event::kHurried, {.now = now});
 }
 
 // What a member had may be more rows than one write takes, and this coordinator may end between two writes.
@@ -149,55 +183,23 @@ void Changes::want_change(Instant now) {
 void Changes::about_to_fence(Fenced where, Instant now) {
   if (where == Fenced::kJoining) return;
   if (phase_ == Phase::kStopping && where == Fenced::kInView) let_end_wait(end_.reason(), now);
-  reserve_epoch();
-}
-
-// The store's epoch rises before any entry of the next epoch is written. If only a part of these entries gets
-// there, the successor sees that an epoch was begun.
-void Changes::reserve_epoch() {
-  if (epoch_reserved_) return;
-  epoch_reserved_ = true;
-  outbox_.put(put_epoch(Epoch(run_.view.epoch().value + 1), run_.view.fenced(), run_.view.expelled()));
+  next_.reserve_epoch();
 }
 
 void Changes::gone(net::PeerId peer) {
   reports_.erase(peer.node);
   rest_clock_.gone(peer.node);
-  if (run_.fenced.fence(peer.incarnation)) {
-    outbox_.put(put_fenced(run_.fenced));
-    fenced_since_.push_back({peer.incarnation, peer.incarnation});
-  }
-  outbox_.put(remove_member(peer.incarnation));
+  next_.gone(peer);
 }
 
 void Changes::fenced(Fenced where, Instant now) {
   // No report changes before the next placement.
-  const bool cleared = members_rest() && !change_wanted_ && all_that_live_rest(run_, reports_);
-  Event event = cleared ? Event::kCleared : Event::kFenced;
+  const bool cleared = members_rest() && wanted_ == Wanted::kNo && all_that_live_rest(run_, reports_);
+  const bool in_order = where == Fenced::kLeft && may_wait(now) && only_the_drained_left(run_);
+  Event event = cleared ? Event::kCleared : in_order ? Event::kWantedInOrder : Event::kFenced;
   if (phase_ == Phase::kStopping && where == Fenced::kInView) event = Event::kDiedAtEnd;
   if (where == Fenced::kJoining) event = Event::kJoiningFenced;
   advance(event, {.now = now, .text = end_.reason()});
-}
-
-Change Changes::next_difference() {
-  Change change;
-  change.set_from(run_.view.epoch().value);
-  change.set_epoch(run_.view.epoch().value + 1);
-  for (auto& [node, member] : run_.members) {
-    const membership::State before = member.record.state();
-    // Nobody begins to serve in a run that is to end: it could die at once, and keep the others from leaving.
-    const bool joins = member.wants_to_serve && !member.wants_to_drain && before == membership::JOINING;
-    if (joins && !end_.is_set()) member.record.set_state(membership::SERVING);
-    if (member.wants_to_drain && before != membership::JOINING) member.record.set_state(membership::DRAINING);
-    if (member.record.state() == before) continue;
-    if (options_.guarded(Defect::kForgottenMember)) outbox_.put(put_member(member.record));
-    *change.add_members() = member.record;
-    outbox_.note(member.record.state() == membership::SERVING ? "serving" : "draining",
-                 peer_of(member.record), member.record.name());
-  }
-  add_fenced(std::exchange(fenced_since_, {}), change);
-  add_expelled(run_.expelled, run_.view, change);
-  return change;
 }
 
 void Changes::begin_anew(const Cause& cause) {
@@ -205,7 +207,17 @@ void Changes::begin_anew(const Cause& cause) {
   begin_change(cause);
 }
 
+// The times of rest_clock_ begin with a change that cannot wait.
+void Changes::begin_in_order(const Cause& cause) {
+  (void)open_steps_.take(OpenSteps::Event::kBegins, cause.now);
+  reports_.clear();
+  fencing_ = {};
+  announce(rest());
+  if (all_rest()) advance(Event::kAllRest, {.now = cause.now});
+}
+
 void Changes::begin_change(const Cause& cause) {
+  (void)open_steps_.take(OpenSteps::Event::kOver, cause.now);
   rest_clock_.begin(awaited(), cause.now);
   reports_.clear();
   fencing_ = {};
@@ -223,17 +235,12 @@ void Changes::go_on_without_fenced(const Cause& cause) {
   advance(Event::kAllRest, {.now = cause.now});
 }
 
-// Begins the next epoch, and tells it to all.
+// Begins the next epoch, and tells it to all. Nobody begins to serve in a run that is to end: it could die at
+// once, and keep the others from leaving.
 void Changes::announce(ViewTeller::Rest rest) {
-  reserve_epoch();
-  epoch_reserved_ = false;
-  change_wanted_ = false;
-  const Change change = next_difference();
-  const Result<void> applied = run_.view.apply(change);
-  CHECK(applied.ok(), applied.error().message());
-  outbox_.view_changed(change);
-  outbox_.put(put_epoch(run_.view.epoch(), run_.view.fenced(), run_.view.expelled()));
-  teller_.changed(change, rest);
+  wanted_ = Wanted::kNo;
+  const auto joins = end_.is_set() ? NextView::Joins::kStay : NextView::Joins::kMayServe;
+  teller_.changed(next_.begin(joins), rest);
 }
 
 bool Changes::awaits(net::PeerId peer, const membership::Frozen& said) const {
@@ -250,6 +257,7 @@ void Changes::rests(const LedMember& member, const membership::Frozen& said, Ins
 
 void Changes::keep_report(const Cause& cause) {
   reports_[NodeId(cause.member->record.node())] = *cause.report;
+  if (cause.report->ended_step()) (void)open_steps_.take(OpenSteps::Event::kStepEnded, cause.now);
   if (all_rest()) advance(Event::kAllRest, {.now = cause.now});
 }
 
@@ -264,6 +272,7 @@ bool Changes::may_lose() const {
 bool Changes::can_lose(const std::set<NodeId>& silent, Instant now) {
   if (phase_ == Phase::kStopping) return hung_up(run_, silent) || !a_holder_has_left(run_);
   if (!may_lose()) return true;
+  hurry(OpenSteps::Event::kTrouble, now);
   advance(Event::kSilent, {.now = now});
   const Reports others = reports_of(reports_, [&](NodeId node) { return !silent.contains(node); });
   if (without_report(run_.view, others) != silent) return false;
@@ -277,7 +286,7 @@ void Changes::wait_for_silent(const Cause& cause) {
   reach(ControlProbe::kWaitsForSilent);
   if (shortage_ != cause.text) outbox_.note("waiting", {}, cause.text);
   shortage_ = cause.text;
-  if (change_wanted_) advance(Event::kWaited, {.now = cause.now});
+  if (wanted_ != Wanted::kNo) advance(Event::kWaited, {.now = cause.now});
 }
 
 void Changes::fall_short(const Cause& cause) {
@@ -304,6 +313,7 @@ void Changes::release_the_leaving(const Cause& cause) {
 void Changes::decide(const Cause& cause) {
   const Instant now = cause.now;
   rest_clock_.end();
+  (void)open_steps_.take(OpenSteps::Event::kOver, now);
   if (fencing_ = due_at_rest(at_rest(reports_), now); !fencing_.nodes.empty()) return;
   std::string few = too_few(run_, options_);
   next_look_ = !few.empty() && options_.waits_for ? std::optional(now + kLookEvery) : std::nullopt;
@@ -315,7 +325,7 @@ void Changes::decide(const Cause& cause) {
   if (!fencing_.nodes.empty()) return;
   if (end_.waits()) return advance(Event::kStopDue, {.now = now, .text = end_.reason()});
   if (phase_ == Phase::kSettled) release_the_leaving(cause);
-  if (change_wanted_) advance(Event::kWaited, {.now = now});
+  if (wanted_ != Wanted::kNo) advance(may_wait(now) ? Event::kWantedInOrder : Event::kWaited, {.now = now});
 }
 
 // In a run that is to end all keep what they hold, if they can: nothing needs to move before it is saved. If
@@ -352,14 +362,16 @@ void Changes::fail(const Decision& decision, Instant now) {
 // At rest each saves what it holds, which may be whole with files of the dead.
 void Changes::install(const Cause& cause) {
   const HoldingMap after = holdings_of(*cause.placed);
-  const Decision decision = cluster::decide(at_rest(reports_), after);
+  const AtRest all = at_rest(reports_);
+  const Decision decision = cluster::decide(all, *cause.placed);
   workload_.installed(decision);
   if (decision.lost && decision.failure) return fail(decision, cause.now);
   for (host::Change& change : put_holdings(run_.holdings, after)) outbox_.put(std::move(change));
   run_.holdings = after;
   books_.placed(decision.committed);
-  run_.installed = installed_as(run_.view.epoch(), decision, *cause.placed);
+  run_.installed = installed_as(all, decision, *cause.placed);
   outbox_.put(put_installed(run_.installed));
+  (void)open_steps_.take(OpenSteps::Event::kInstalled, cause.now);
   see_idle_members(run_, cause.now);
   run_.departures.installed(cause.now);
   shortage_.clear();
@@ -376,7 +388,7 @@ void Changes::rebalance(const Cause& cause) {
   if (!placed.ok() || placed->change == placement::Change::kNone) return;
   reach(ControlProbe::kRebalanced);
   outbox_.note("rebalances", {}, changes_of(run_.holdings, placed->placement));
-  advance(Event::kPays, {.now = cause.now});
+  advance(may_wait(cause.now) ? Event::kWantedInOrder : Event::kPays, {.now = cause.now});
 }
 
 void Changes::stop(const std::string& reason, Instant now) {
@@ -434,6 +446,7 @@ void Changes::tick(const std::function<bool()>& all_heard, Instant now) {
     next_look_ = waits ? std::optional(now + kLookEvery) : std::nullopt;
     if (waits && too_few(run_, options_) != shortage_) advance(Event::kWaited, {.now = now});
   }
+  if (open_steps_.is_due(now)) hurry(OpenSteps::Event::kTimeOver, now);
   if (release_clock_.take_due(now)) advance(Event::kNobodyReady, {.now = now});
   if (end_.due(now)) advance(Event::kStopDue, {.now = now, .text = end_.reason()});
   if (phase_ == Phase::kWaiting && all_rest() && all_heard()) advance(Event::kAllRest, {.now = now});
@@ -442,7 +455,9 @@ void Changes::tick(const std::function<bool()>& all_heard, Instant now) {
   if (all_heard()) advance(Event::kRebalanceDue, {.now = now});
 }
 
-void Changes::beats(const LedMember& member, const membership::Beat& said, Instant now) {
+void Changes::beats(LedMember& member, const membership::Beat& said, Instant now) {
+  const bool rests = said.rests_by_wish() && phase_ == Phase::kSettled && knows_view(run_, member, said);
+  if (rests && member.losses.take(now)) want_in_order(now);
   if (!options_.guarded(Defect::kFreezeTimeFences)) return;
   rest_clock_.beat(NodeId(member.record.node()), said.epoch() == run_.view.epoch().value, said.work_ms(),
                    now);
@@ -464,7 +479,8 @@ std::set<NodeId> Changes::take_restless(const RestClock::Hearing& hearing, Insta
 
 std::optional<Instant> Changes::next_wakeup() const {
   const auto clocks = sooner(rest_clock_.next_look(), release_clock_.next_look());
-  return sooner(sooner(next_rebalance_, next_look_), sooner(clocks, end_.next_wakeup()));
+  return sooner(sooner(next_rebalance_, next_look_),
+                sooner(sooner(clocks, open_steps_.next_look()), end_.next_wakeup()));
 }
 
 }  // namespace gossamer::cluster

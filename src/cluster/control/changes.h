@@ -29,6 +29,7 @@
 #include "cluster/control/view_teller.h"
 #include "cluster/control/workload.h"
 #include "cluster/membership/fenced_incarnations.h"
+#include "cluster/membership/open_steps.h"
 #include "cluster/membership/release_clock.h"
 #include "cluster/membership/rest_clock.h"
 #include "cluster/membership/run_end.h"
@@ -50,6 +51,8 @@ enum class CoordinatorPhase {
 enum class ChangesEvent {
   kTakenUp,
   kWanted,
+  kWantedInOrder,
+  kHurried,
   kWaited,
   kSilent,
   kMissed,
@@ -71,6 +74,16 @@ enum class ChangesEvent {
   kStopFound,
   kStopDue,
   kStopUnheard,
+};
+
+// What comes with an event.
+struct ChangesCause {
+  Instant now;
+  const LedMember* member = nullptr;             // kHere, kIntroduced, kReport: the member that said it
+  const membership::Here* here = nullptr;        // kHere
+  const membership::Frozen* report = nullptr;    // kReport
+  const placement::Placement* placed = nullptr;  // kPlaced
+  std::string text = {};                         // kTooLittle, kMissed: what is missing; kStop..: why
 };
 
 class Changes {
@@ -104,7 +117,11 @@ class Changes {
   void gone(net::PeerId peer);
   void fenced(Fenced where, Instant now);
 
-  void want_change(Instant now);  // as soon as it may be
+  void want_change(Instant now);  // as soon as it may be, as something is wrong
+  // For a member that comes or goes in order: where the engine can, the step that is open ends first.
+  void want_in_order(Instant now);
+  // Whether steps are expected.
+  [[nodiscard]] bool steps_go_on() const { return phase_ == Phase::kSettled || open_steps_.waits(); }
   // Whether a fence may lose what the run has learnt, so that members are asked at rest.
   [[nodiscard]] bool may_lose() const;
   // Whether these members, which are silent, may be fenced: the others rest, and have all that the run has
@@ -116,7 +133,7 @@ class Changes {
   // Begins a rebalancing if one is due and pays, and all members are heard.
   void tick(const std::function<bool()>& all_heard, Instant now);
   // A beat, which tells whether the member knows the change, and whether its engine works.
-  void beats(const LedMember& member, const membership::Beat& said, Instant now);
+  void beats(LedMember& member, const membership::Beat& said, Instant now);
   // Members that did not come to rest in time (rest_clock.h), if the others can go on.
   [[nodiscard]] std::set<NodeId> take_restless(const RestClock::Hearing& hearing, Instant now);
   // Members that are to be fenced by what was reported (due_at_rest()). The change waits for that.
@@ -141,15 +158,7 @@ class Changes {
 
  private:
   using Event = ChangesEvent;
-  // What comes with an event.
-  struct Cause {
-    Instant now;
-    const LedMember* member = nullptr;             // kHere, kIntroduced, kReport: the member that said it
-    const membership::Here* here = nullptr;        // kHere
-    const membership::Frozen* report = nullptr;    // kReport
-    const placement::Placement* placed = nullptr;  // kPlaced
-    std::string text = {};                         // kTooLittle, kMissed: what is missing; kStop..: why
-  };
+  using Cause = ChangesCause;
   struct Action {
     void (Changes::*run)(const Cause& cause);
     std::string_view words;
@@ -170,6 +179,7 @@ class Changes {
   // Actions.
   void begin_change(const Cause& cause);
   void begin_anew(const Cause& cause);
+  void begin_in_order(const Cause& cause);
   void go_on_without_fenced(const Cause& cause);
   void let_wait(const Cause&) { reach(ControlProbe::kChangeWaits); }
   void keep_report(const Cause& cause);
@@ -189,15 +199,16 @@ class Changes {
   void let_end_wait(const std::string& reason, Instant now);
   void fail(const Decision& decision, Instant now);
 
-  void reserve_epoch();
   void announce(ViewTeller::Rest rest);
   // Whether a member that learns of the view now is to come to rest.
   [[nodiscard]] bool members_rest() const { return phase_ == Phase::kFreezing || phase_ == Phase::kWaiting; }
   [[nodiscard]] ViewTeller::Rest rest() const {
     const bool rests = options_.view_change == ViewChange::kFrozen && members_rest();
-    return rests ? ViewTeller::Rest::kYes : ViewTeller::Rest::kNo;
+    const auto when = open_steps_.waits() ? ViewTeller::Rest::kAfterStep : ViewTeller::Rest::kYes;
+    return rests ? when : ViewTeller::Rest::kNo;
   }
-  [[nodiscard]] membership::Change next_difference();
+  [[nodiscard]] bool may_wait(Instant now) const;
+  void hurry(OpenSteps::Event why, Instant now);
   void place(Instant now);
   [[nodiscard]] bool all_rest() const { return awaited().empty(); }
   [[nodiscard]] AtRest at_rest(const std::map<NodeId, membership::Frozen>& reports);
@@ -208,18 +219,19 @@ class Changes {
   LedRun& run_;
   CoordinatorOutbox& outbox_;
   Books& books_;
+  NextView next_;
   ViewTeller teller_;
   Phase phase_ = Phase::kSettled;
   std::string shortage_;
   RunEnd end_;
-  bool change_wanted_ = false;
-  bool epoch_reserved_ = false;
-  std::vector<FencedIncarnations::Run> fenced_since_;  // since the view's epoch
+  enum class Wanted { kNo, kInOrder, kAtOnce };
+  Wanted wanted_ = Wanted::kNo;
   std::map<NodeId, membership::Frozen> reports_;
   Fencing fencing_;
   std::optional<Instant> next_rebalance_;
   std::optional<Instant> next_look_;  // whether the first view still waits for others
   RestClock rest_clock_;
+  OpenSteps open_steps_;
   ReleaseClock release_clock_;
 };
 

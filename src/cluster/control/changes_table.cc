@@ -20,6 +20,11 @@ std::string_view words_of(ChangesEvent event) {
     case Event::kWanted:
       return "a member says `Ready` or `Drain`, or has lost messages of another; a node outside is expelled; "
              "the run stands still";
+    case Event::kWantedInOrder:
+      return "a member says `Ready` or `Drain`, rests by wish, or has left when it had drained; a node "
+             "outside is "
+             "expelled; another placement pays; and the change can wait";
+    case Event::kHurried: return "a change that can wait has no time left";
     case Event::kWaited: return "a change was wanted while members came to rest";
     case Event::kSilent: return "a member of the view seems dead";
     case Event::kMissed: return "all but silent members rest, and lack what these hold";
@@ -66,6 +71,8 @@ struct Changes::Table {
   static constexpr Action kGoOnWithoutFenced{
       &Changes::go_on_without_fenced,
       "persist the next epoch, send `Change` without `freeze`; place all things"};
+  static constexpr Action kBeginInOrder{&Changes::begin_in_order,
+                                        "persist the next epoch, send `Change` with `can_wait`"};
   static constexpr Action kLetWait{&Changes::let_wait, "note that it waits"};
   static constexpr Action kKeepReport{&Changes::keep_report, "keep the report"};
   static constexpr Action kDecide{&Changes::decide, "place all things"};
@@ -96,9 +103,10 @@ struct Changes::Table {
   static constexpr Phase kWaiting = Phase::kWaiting;
   static constexpr Phase kStopping = Phase::kStopping;
 
-  static constexpr std::array<Transition, 47> kRows{{
+  static constexpr std::array<Transition, 49> kRows{{
       {kSettled, Event::kTakenUp, kFreezing, kBeginChange, "members may know of that epoch"},
       {kSettled, Event::kWanted, kFreezing, kBeginChange, "nothing else is under way"},
+      {kSettled, Event::kWantedInOrder, kFreezing, kBeginInOrder, "the step that is open ends first"},
       {kSettled, Event::kWaited, kFreezing, kBeginChange, "its turn has come"},
       {kSettled, Event::kSilent, kFreezing, kBeginChange,
        "at rest others say whether they can go on without it"},
@@ -116,6 +124,7 @@ struct Changes::Table {
       {kSettled, Event::kStopDue, kStopping, kEndRun, "all go on from the same step"},
       {kSettled, Event::kStopFound, kStopping, kBeginStop, "the coordinator before was told"},
       {kFreezing, Event::kWanted, kFreezing, kLetWait, "members that come or go in order wait for `Install`"},
+      {kFreezing, Event::kHurried, kFreezing, kBeginAnew, "the step that is open may never end"},
       {kFreezing, Event::kFenced, kFreezing, kBeginAnew, "no member goes on before the last death is known"},
       {kFreezing, Event::kCleared, kFreezing, kGoOnWithoutFenced, "what the others have reported stays true"},
       {kFreezing, Event::kReport, kFreezing, kKeepReport, "the decision rests on all reports"},

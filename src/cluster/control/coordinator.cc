@@ -15,6 +15,7 @@
 #include "base/node_name.h"
 #include "base/printable.h"
 #include "cluster/control/control_message.h"
+#include "cluster/control/run_placement.h"
 
 namespace gossamer::cluster {
 namespace {
@@ -94,7 +95,7 @@ void Coordinator::expel(const std::vector<NodeId>& nodes, Instant now, const std
 
 // Without members nobody has to know before the next view.
 void Coordinator::tell_expelled(Instant now) {
-  if (run_.expelled != run_.view.expelled() && !run_.view.members().empty()) changes_.want_change(now);
+  if (run_.expelled != run_.view.expelled() && !run_.view.members().empty()) changes_.want_in_order(now);
 }
 
 // Its certificate may still hold for days, so each life that it claims is refused.
@@ -303,7 +304,7 @@ void Coordinator::beat(LedMember& member, const membership::Beat& said, Instant 
       fence_all(missing, "it did not come, and nobody reaches it", now);
   }
   accuse(peer.node, said, now);
-  if (phase() == Phase::kSettled && (!unreachable.empty() || watch_.quarrel_is_ripe(now)))
+  if (changes_.steps_go_on() && (!unreachable.empty() || watch_.quarrel_is_ripe(now)))
     let_go(watch_.unreachable(now), now);
   LedMember* const still = find(peer);
   if (still == nullptr || !applied(*still, said.progress(), now)) return;
@@ -366,9 +367,7 @@ void Coordinator::leave(LedMember& member, const membership::Leave& said, Instan
 void Coordinator::frozen(LedMember& member, const membership::Frozen& said, Instant now) {
   const net::PeerId peer = peer_of(member.record);
   if (!changes_.awaits(peer, said)) return;
-  // A member says each copy once, and has heard of no other epochs than those that were installed.
-  if (said.installed() > run_.installed.epoch() ||
-      static_cast<std::size_t>(said.copies_size()) > workload_.things().size())
+  if (!can_be_said(said, run_, workload_))
     return fence(peer.node, "it says at rest what no member can say", now);
   if (!workload_.readable(said.report())) return fence(peer.node, "its report cannot be read", now);
   if (!applied(member, said.progress(), now)) return;
@@ -453,7 +452,7 @@ void Coordinator::tick(Instant now) {
   for (const Fencing& one : watch_.due(patience, can_lose, now)) fence_all(one.nodes, one.why, now);
   books_.tick(now);
   let_serve(now);
-  const bool works = phase() == Phase::kSettled && !changes_.ending() && !run_.holdings.empty();
+  const bool works = changes_.steps_go_on() && !changes_.ending() && !run_.holdings.empty();
   if (watch_.stands_still(works, [&] { return all_heard(now); }, now)) changes_.want_change(now);
   look_at_departures(now);
   changes_.tick([&] { return all_heard(now); }, now);

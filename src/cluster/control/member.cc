@@ -70,9 +70,9 @@ void Member::say_here(Instant now) {
   }
   for (const auto& [track, next] : reported_) progress_.try_emplace(track, next);
   say_beat(now);
-  if (frozen_) {
+  if (at_rest_.report) {
     reach(ControlProbe::kFrozenRepeated);
-    again([&](auto& message) { *message.mutable_frozen() = *frozen_; });
+    again([&](auto& message) { *message.mutable_frozen() = *at_rest_.report; });
   }
   if (!unanswered_.empty() && guarded(Defect::kForgottenRequest)) {
     reach(ControlProbe::kRequestRepeated);
@@ -94,6 +94,7 @@ void Member::say_beat(Instant now) {
   }
   if (figures_) *beat.mutable_steps() = *figures_;
   if (options_.work_time) beat.set_work_ms(static_cast<std::uint64_t>(options_.work_time().milliseconds()));
+  beat.set_rests_by_wish(at_rest_.by_wish);
   beat.set_moved_bytes(peers_.moved_bytes());
   for (const auto& [track, next] : std::exchange(progress_, {})) {
     membership::Progress& progress = *beat.add_progress();
@@ -154,6 +155,11 @@ void Member::blame(net::PeerId peer, const Error& error, Instant now) {
   if (const auto broken = broke_.find(peer); broken != broke_.end()) ++broken->second.times;
   if (peers_.cut(peer, now)) events_.push_back(PeerLost{peer});
   if (coordinator_.linked()) say_beat(now);
+}
+
+void Member::part(net::PeerId peer, Instant now) {
+  if (ended_ || peer.node == kCoordinatorNode || peer.node == options_.self.node) return;
+  if (peers_.part(peer, "too much of it would have to be kept", now)) events_.push_back(PeerLost{peer});
 }
 
 void Member::on_link_up(net::PeerId peer, Instant now) {
@@ -235,8 +241,10 @@ void Member::on_change(const membership::Change& change, Instant now) {
     return say_here(now);
   }
   if (const auto applied = view_.apply(change); !applied.ok()) return end(applied.error());
-  frozen_.reset();
-  peers_.forget_losses();  // all rest, and go on from the same step
+  at_rest_.report.reset();
+  at_rest_.ended_step = false;
+  at_rest_.step_is_open = change.freeze() && change.can_wait();
+  if (!at_rest_.step_is_open) peers_.forget_losses();  // all rest, and go on from the same step
   if (const auto lives = view_.lives(options_.self); !lives.ok()) {
     const bool expelled = view_.expelled().contains(options_.self.node);
     return end(lives.error(), lives.error().kind == ErrorKind::kRefused && !expelled);
@@ -251,7 +259,7 @@ void Member::on_change(const membership::Change& change, Instant now) {
   const bool news = change.installed().epoch() > installed_.epoch();
   const bool installs = change.has_installed() && !change.freeze() && news;
   if (installs) installed_ = change.installed();
-  events_.push_back(ViewChanged{.freeze = change.freeze() && serving()});
+  events_.push_back(ViewChanged{.freeze = change.freeze() && serving(), .can_wait = change.can_wait()});
   if (installs) events_.push_back(ViewInstalled{});
 }
 
@@ -269,8 +277,9 @@ void Member::say_ready(Instant now) {
 void Member::on_install(const membership::Install& install) {
   if (install.epoch() <= installed_.epoch()) return;
   installed_ = install;
+  at_rest_.by_wish = false;
   meter_.restart();
-  if (frozen_ && frozen_->epoch() == install.epoch()) frozen_.reset();
+  if (at_rest_.report && at_rest_.report->epoch() == install.epoch()) at_rest_.report.reset();
   events_.push_back(ViewInstalled{});
 }
 
@@ -365,12 +374,15 @@ void Member::frozen(std::string report, const std::vector<std::uint64_t>& copies
   said.set_installed(installed_.epoch());
   said.set_report(std::move(report));
   for (const std::uint64_t copy : copies) said.add_copies(copy);
+  for (const membership::Kept& one : at_rest_.kept) *said.add_kept() = one;
+  at_rest_.step_is_open = false;
+  said.set_ended_step(at_rest_.ended_step);
   for (const auto& [track, next] : reported_) {
     membership::Progress& progress = *said.add_progress();
     progress.set_track(track.value);
     progress.set_next(next.value);
   }
-  frozen_ = said;
+  at_rest_.report = said;
   ToCoordinator message;
   *message.mutable_frozen() = std::move(said);
   say(std::move(message), now);

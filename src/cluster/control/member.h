@@ -35,8 +35,10 @@
 namespace gossamer::cluster {
 
 // The view has changed. With `freeze`: send nothing more, come to rest, then call Member::frozen().
+// can_wait: take part in the step that is open until it has ended, and rest then.
 struct ViewChanged {
   bool freeze = false;
+  bool can_wait = false;
 };
 // Go on with these holdings and this decision (Member::installed()).
 struct ViewInstalled {};
@@ -121,8 +123,16 @@ class Member {
   void ready(Instant now);
   // The engine has come to rest for the epoch of the view.
   void frozen(std::string report, const std::vector<std::uint64_t>& copies, Instant now);
+  // What it keeps of checkpoints on its own disk, for the reports to come. At most kMostKept.
+  void keeps(std::vector<membership::Kept> kept) { at_rest_.kept = std::move(kept); }
   // It was told to, or has, and nothing is installed since.
-  [[nodiscard]] bool at_rest() const { return rests_ && view_.epoch().value > installed_.epoch(); }
+  [[nodiscard]] bool at_rest() const {
+    return rests_ && view_.epoch().value > installed_.epoch() && !at_rest_.step_is_open;
+  }
+  // A step was open when it was told of the change. Said before frozen().
+  void ended_step() { at_rest_.ended_step = true; }
+  // It rests as a record of its last step wished so, and goes on with the next Install. Beats say so.
+  void rests_by_wish() { at_rest_.by_wish = true; }
   void drain(const std::string& reason, Instant now);
   // Leaves, once its reports are settled.
   void leave(const std::string& reason, Instant now);
@@ -137,6 +147,9 @@ class Member {
   // The peer broke a rule of a protocol: nothing of it counts, the link with it ends, and the coordinator is
   // told. A peer outside the view is refused from now on. Nothing happens for the coordinator.
   void blame(net::PeerId peer, const Error& error, Instant now);
+  // Too much of the peer's would have to be kept: the link with it ends. It may come again, and has broken no
+  // rule. Nothing happens for the coordinator.
+  void part(net::PeerId peer, Instant now);
   // Requests. The number comes back with the answer.
   std::uint64_t lease(membership::LeaseAsk::Wish wish, const LeaseKeys& keys, Duration duration, Instant now);
   std::uint64_t claim(TrackId track, StepNumber step, SampleRange ids, Instant now);
@@ -203,7 +216,14 @@ class Member {
   FollowedCoordinator coordinator_;
   MemberLinks peers_;
   membership::Install installed_;
-  std::optional<membership::Frozen> frozen_;  // the report for this epoch, until it is installed
+  struct AtRest {
+    std::optional<membership::Frozen> report = {};  // for this epoch, until it is installed
+    std::vector<membership::Kept> kept = {};
+    bool step_is_open = false;  // the change can wait, and the report is not said
+    bool ended_step = false;
+    bool by_wish = false;
+  };
+  AtRest at_rest_;
   bool wants_to_serve_ = false;
   bool said_ready_ = false;         // to the coordinator that it follows
   bool said_ready_before_ = false;  // to any coordinator

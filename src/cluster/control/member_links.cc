@@ -129,9 +129,13 @@ bool MemberLinks::cut(net::PeerId peer, Instant now) {
     links_.fence(peer, now, nobody_asks);
     return false;
   }
+  return part(peer, "a rule was broken", now);
+}
+
+bool MemberLinks::part(net::PeerId peer, const std::string& why, Instant now) {
   const auto met = met_.find(peer.node);
   if (!links_.linked(peer.node) || met == met_.end() || met->second != peer.incarnation) return false;
-  links_.close(peer.node, "a rule was broken", now);
+  links_.close(peer.node, why, now);
   down(peer.node, now);
   return ended(peer, now);
 }

@@ -69,6 +69,8 @@ class MemberLinks {
   // Ends the link with a peer that broke a rule. A peer outside the view is refused from now on. True: as
   // with ended().
   bool cut(net::PeerId peer, Instant now);
+  // Ends the link with a peer, which may come again. As with ended().
+  bool part(net::PeerId peer, const std::string& why, Instant now);
 
   // The view has changed, and all come to rest: losses so far are no news.
   void forget_losses();

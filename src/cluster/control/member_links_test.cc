@@ -92,6 +92,39 @@ TEST_F(MemberLinksTest, TellsOfLosses) {
   EXPECT_TRUE(peers_.lost().empty());
 }
 
+// Claim: a link that is parted is told as lost, and comes up again: the peer is not refused. Another life of
+// the node is not parted, nor is a peer without a link.
+TEST_F(MemberLinksTest, PartsWithoutRefusal) {
+  EXPECT_FALSE(peers_.part(kOlder, "too much", {})) << "it was never up";
+  EXPECT_TRUE(peers_.up(kOlder, {}));
+  EXPECT_FALSE(peers_.part({kOlder.node, Incarnation(7)}, "too much", {}));
+  EXPECT_TRUE(links_.linked(kOlder.node));
+  EXPECT_TRUE(peers_.part(kOlder, "too much", {}));
+  EXPECT_FALSE(links_.linked(kOlder.node));
+  EXPECT_EQ(peers_.lost(), std::set{kOlder.node});
+  peers_.connect(Instant{} + from_seconds(60));
+  EXPECT_TRUE(links_.linked(kOlder.node));
+  EXPECT_TRUE(peers_.up(kOlder, {}));
+}
+
+// Claim: a peer outside the view is parted, too. It may join, so it is not refused either.
+TEST_F(MemberLinksTest, PartsWithAStranger) {
+  const net::PeerId joins{NodeId(9), Incarnation(12)};
+  membership::MemberRecord record;
+  record.set_node(joins.node.value);
+  record.set_incarnation(joins.incarnation.value);
+  record.set_state(membership::JOINING);
+  *record.mutable_listening() = listening();
+  MemberLinks hidden({.self = kSelf}, view_, links_);
+  hidden.expect(record, {});
+  EXPECT_TRUE(hidden.up(joins, {}));
+  EXPECT_FALSE(hidden.part(joins, "too much", {})) << "no message of the view is lost";
+  EXPECT_FALSE(links_.linked(joins.node));
+  EXPECT_TRUE(hidden.lost().empty());
+  hidden.connect(Instant{} + from_seconds(60));
+  EXPECT_TRUE(links_.linked(joins.node));
+}
+
 // Claim: a link with a fenced member is refused as soon as it is up.
 TEST_F(MemberLinksTest, RefusesFencedMembers) {
   membership::Change change;

@@ -372,6 +372,28 @@ TEST_F(MemberTest, TellsWhoBrokeARule) {
   EXPECT_EQ(beat_.broke(0).node(), 7U);
 }
 
+// Claim: a peer with which a member parts is told as lost and not as one that broke a rule. The engine hears
+// of the loss. The coordinator is never parted.
+TEST_F(MemberTest, PartsAndBlamesNobody) {
+  answer(kSelf);
+  Member& own = *process_.member();
+  own.on(net::LinkUp{own.coordinator()}, now_);
+  const net::PeerId other{NodeId(7), Incarnation(2)};
+  change(other);
+  own.on(net::LinkUp{other}, now_);
+  (void)own.take_events();
+  own.part(own.coordinator(), now_);
+  EXPECT_TRUE(own.take_events().empty());
+  own.part(other, now_);
+  const auto events = own.take_events();
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(std::get<PeerLost>(events[0]).peer, other);
+  wait(0.2);
+  EXPECT_TRUE(beat_.broke().empty());
+  ASSERT_EQ(beat_.lost_size(), 1);
+  EXPECT_EQ(beat_.lost(0), 7U);
+}
+
 // Claim: what a member keeps of broken rules is bounded.
 TEST_F(MemberTest, BlamesAFew) {
   answer(kSelf);

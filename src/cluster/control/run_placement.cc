@@ -164,6 +164,18 @@ bool a_holder_has_left(const LedRun& run) {
                              [&run](const auto& one) { return !run.members.contains(one.second); });
 }
 
+bool only_the_drained_left(const LedRun& run) {
+  const auto holds = [&run](NodeId node) {
+    return std::ranges::any_of(run.holdings, [node](const auto& one) { return one.second == node; });
+  };
+  const auto was_done = [&](const auto& one) {
+    return run.members.contains(one.first) ||
+           (one.second.state() == membership::DRAINING && !holds(one.first));
+  };
+  return run.installed.epoch() == run.view.epoch().value && !all_drain(run) &&
+         std::ranges::all_of(run.view.members(), was_done);
+}
+
 bool any_is(const LedRun& run, membership::State state) {
   return std::ranges::any_of(run.members,
                              [state](const auto& one) { return one.second.record.state() == state; });
@@ -203,19 +215,63 @@ HoldingMap holdings_of(const placement::Placement& placed) {
 
 namespace {
 
-Decision any_decision(const AtRest& rest, const HoldingMap& after) {
+std::vector<KeptParts> kept_by(const membership::Frozen& said) {
+  std::vector<KeptParts> kept;
+  for (const membership::Kept& one : said.kept()) {
+    kept.push_back({.lineage = one.lineage(),
+                    .step = StepNumber(one.step()),
+                    .parts = {one.parts().begin(), one.parts().end()}});
+  }
+  return kept;
+}
+
+std::optional<WholeCheckpoint> checkpoint_in(const membership::Installed& installed) {
+  if (!installed.has_checkpoint()) return std::nullopt;
+  WholeCheckpoint known{.lineage = installed.checkpoint().lineage(),
+                        .step = StepNumber(installed.checkpoint().step())};
+  for (const membership::Checkpoint::Holder& holder : installed.checkpoint().holders())
+    known.has[NodeId(holder.node())] = {holder.parts().begin(), holder.parts().end()};
+  return known;
+}
+
+void put_checkpoint(const WholeCheckpoint& whole, membership::Checkpoint& checkpoint) {
+  checkpoint.set_lineage(whole.lineage);
+  checkpoint.set_step(whole.step.value);
+  for (const auto& [node, parts] : whole.has) {
+    membership::Checkpoint::Holder& holder = *checkpoint.add_holders();
+    holder.set_node(node.value);
+    holder.mutable_parts()->Add(parts.begin(), parts.end());
+  }
+}
+
+std::optional<WholeCheckpoint> checkpoint_at(const AtRest& rest) {
+  const std::uint64_t parts = rest.workload.checkpoint_parts();
+  if (parts == 0) return std::nullopt;
+  std::map<NodeId, std::vector<KeptParts>> kept;
+  for (const auto& [node, report] : rest.reports) kept[node] = kept_by(report);
+  const membership::Installed& last = rest.run.installed;
+  return newest_whole(checkpoint_in(last), kept, last.lineage(), parts);
+}
+
+Decision any_decision(const AtRest& rest, const placement::Placement& placed) {
+  std::map<NodeId, Pace> paces;
+  for (const placement::BelievedSpeed& one : placed.speeds)
+    paces[NodeId(one.member.value)] = {.speed = one.speed, .own_work = one.own_work};
   return rest.workload.decide({.view = rest.run.view,
                                .reports = rest.reports,
                                .before = rest.run.holdings,
-                               .after = after,
+                               .after = holdings_of(placed),
                                .committed = rest.committed,
-                               .last = rest.run.installed.decision()});
+                               .last = rest.run.installed.decision(),
+                               .paces = std::move(paces),
+                               .checkpoint = checkpoint_at(rest),
+                               .lineage = rest.run.installed.lineage()});
 }
 
 }  // namespace
 
-Decision decide(const AtRest& rest, const HoldingMap& after) {
-  Decision decision = any_decision(rest, after);
+Decision decide(const AtRest& rest, const placement::Placement& placed) {
+  Decision decision = any_decision(rest, placed);
   if (decision.bytes.size() <= kMaxDecisionBytes) return decision;
   return {.committed = decision.committed,
           .failure = Error{.what = "the run has too many parts",
@@ -225,11 +281,11 @@ Decision decide(const AtRest& rest, const HoldingMap& after) {
 }
 
 bool loses_a_part(const AtRest& rest, const placement::Placement& placed) {
-  return decide(rest, holdings_of(placed)).lost;
+  return decide(rest, placed).lost;
 }
 
 std::optional<NodeId> says_too_much(const AtRest& rest, const placement::Placement& placed) {
-  if (any_decision(rest, holdings_of(placed)).bytes.size() <= kMaxDecisionBytes) return std::nullopt;
+  if (any_decision(rest, placed).bytes.size() <= kMaxDecisionBytes) return std::nullopt;
   std::vector<std::pair<std::size_t, NodeId>> sizes;
   for (const auto& [node, report] : rest.reports) sizes.emplace_back(report.report().size(), node);
   std::ranges::sort(sizes);
@@ -237,10 +293,18 @@ std::optional<NodeId> says_too_much(const AtRest& rest, const placement::Placeme
   return sizes.back().second;
 }
 
-membership::Installed installed_as(Epoch epoch, const Decision& decision,
+bool can_be_said(const membership::Frozen& said, const LedRun& run, const Workload& workload) {
+  return said.installed() <= run.installed.epoch() &&
+         static_cast<std::size_t>(said.copies_size()) <= workload.things().size() &&
+         can_be_kept(kept_by(said), workload.checkpoint_parts());
+}
+
+membership::Installed installed_as(const AtRest& rest, const Decision& decision,
                                    const placement::Placement& placed) {
   membership::Installed installed;
-  installed.set_epoch(epoch.value);
+  installed.set_epoch(rest.run.view.epoch().value);
+  installed.set_lineage(decision.lineage);
+  if (const auto whole = checkpoint_at(rest)) put_checkpoint(*whole, *installed.mutable_checkpoint());
   installed.set_decision(decision.bytes);
   for (const placement::BelievedSpeed& one : placed.speeds) {
     membership::Installed::Speed& speed = *installed.add_speeds();
@@ -282,7 +346,7 @@ bool go_on_without(const std::set<NodeId>& nodes, const AtRest& rest, const plac
     return nodes.contains(node) || !rest.reports.contains(node);
   });
   const auto placed = placed_at_rest(rest, std::move(members), options);
-  return placed.ok() && !decide(rest, holdings_of(placed->placement)).failure;
+  return placed.ok() && !decide(rest, placed->placement).failure;
 }
 
 bool have_all(const AtRest& rest, Instant now) {

@@ -35,16 +35,19 @@ struct AtRest {
   std::optional<StepNumber> committed;
 };
 [[nodiscard]] HoldingMap holdings_of(const placement::Placement& placed);
-// The engine's decision for members that hold things so. It fails if it is too large to be kept.
-[[nodiscard]] Decision decide(const AtRest& rest, const HoldingMap& after);
+// The engine's decision for members that are placed so. It fails if it is too large to be kept.
+[[nodiscard]] Decision decide(const AtRest& rest, const placement::Placement& placed);
 // A member may report anything, and the decision rests on all reports. Where it would be too large to be
 // kept, this names a member that is not believed. Its report is the largest, and more than twice as large as
 // those of most.
 [[nodiscard]] std::optional<NodeId> says_too_much(const AtRest& rest, const placement::Placement& placed);
 // Whether all that had a part, or a copy of it, are gone.
 [[nodiscard]] bool loses_a_part(const AtRest& rest, const placement::Placement& placed);
+// Whether a member of this run can say so at rest. It says each copy once, and has heard of no other epochs
+// than those that were installed.
+[[nodiscard]] bool can_be_said(const membership::Frozen& said, const LedRun& run, const Workload& workload);
 // What the store is to know of it.
-[[nodiscard]] membership::Installed installed_as(Epoch epoch, const Decision& decision,
+[[nodiscard]] membership::Installed installed_as(const AtRest& rest, const Decision& decision,
                                                  const placement::Placement& placed);
 // What members are told of the last placement.
 [[nodiscard]] membership::Install install_message(const LedRun& run);
@@ -77,6 +80,9 @@ inline constexpr std::string_view kContradicts = "its report contradicts those o
 [[nodiscard]] bool hung_up(const LedRun& run, const std::set<NodeId>& nodes);
 // Whether a member that held something by the last placement is no member any more.
 [[nodiscard]] bool a_holder_has_left(const LedRun& run);
+// Whether those that are members no more, and in the view still, had drained, and nothing was left to them.
+// So no step needs them.
+[[nodiscard]] bool only_the_drained_left(const LedRun& run);
 // Whether any member is in the state.
 [[nodiscard]] bool any_is(const LedRun& run, membership::State state);
 // Whether a member that is heard waits to serve, until the change that is under way has ended.

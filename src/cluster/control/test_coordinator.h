@@ -27,6 +27,8 @@ class EqualThings final : public Workload {
  public:
   std::uint64_t count = 1;
   std::optional<NodeId> needed;  // a part is lost without its report
+  bool ends_steps = false;
+  [[nodiscard]] bool ends_open_steps() const override { return ends_steps; }
   [[nodiscard]] std::vector<placement::Thing> things() const override {
     std::vector<placement::Thing> things;
     for (std::uint64_t i = 0; i < count; ++i)

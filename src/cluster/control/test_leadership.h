@@ -28,6 +28,7 @@ class TestWorkload final : public Workload {
     return tracks_of_things ? std::optional(placement::ThingId(track.value)) : std::nullopt;
   }
   [[nodiscard]] bool readable(const std::string&) const override { return true; }
+  [[nodiscard]] bool ends_open_steps() const override { return ends_steps; }
   // Fails without a report of the node that is needed. Nothing may be placed where nothing is known.
   [[nodiscard]] Decision decide(const Rest& rest) override {
     for (const auto& [thing, node] : rest.after) CHECK(rest.reports.contains(node), node.value);
@@ -39,6 +40,7 @@ class TestWorkload final : public Workload {
   void installed(const Decision& decision) override { carried_out.push_back(decision); }
 
   bool tracks_of_things = false;
+  bool ends_steps = false;
   std::uint64_t bytes_of_a_thing = 1;  // a member has 1 MiB
   std::optional<NodeId> needed;
   bool all_needed = false;  // all of the view

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ViewTeller: the part of a coordinator that tells members of views and placements. A member that knows the
-// view before is told the difference, and others are told several, or the whole view. The coordinator's other
-// parts decide what there is to tell.
+// NextView: the part of a coordinator that gathers what the next view changes, and writes it to the store.
+//
+// ViewTeller: the part that tells members of views and placements. A member that knows the view before is
+// told the difference, and others are told several, or the whole view. The coordinator's other parts decide
+// what there is to tell.
 //
 // Thread rule: one owner, the coordinator's.
 #pragma once
@@ -17,6 +19,8 @@
 #include "base/ids.h"
 #include "cluster/control/coordinator_outbox.h"
 #include "cluster/control/leadership.h"
+#include "cluster/membership/fenced_incarnations.h"
+#include "net/link/peer_id.h"
 
 namespace gossamer::cluster {
 
@@ -33,12 +37,38 @@ class ViewHistory {
   std::deque<membership::Change> changes_;
 };
 
+class NextView {
+ public:
+  explicit NextView(const Leadership& leadership);
+
+  // The coordinator before fenced members, and its view does not list them yet.
+  void take_up();
+  // A member is fenced.
+  void gone(net::PeerId peer);
+  // The store's epoch rises before any entry of the next epoch is written. If only a part of these entries
+  // gets there, the successor sees that an epoch was begun.
+  void reserve_epoch();
+  enum class Joins { kMayServe, kStay };
+  // Begins the next epoch. Returns what differs.
+  [[nodiscard]] membership::Change begin(Joins joins);
+
+ private:
+  [[nodiscard]] membership::Change difference(Joins joins);
+
+  const CoordinatorOptions& options_;
+  LedRun& run_;
+  CoordinatorOutbox& outbox_;
+  bool epoch_reserved_ = false;
+  std::vector<FencedIncarnations::Run> fenced_since_;  // since the view's epoch
+};
+
 class ViewTeller {
  public:
   explicit ViewTeller(const Leadership& leadership);
 
-  // Whether members that learn of the view now are to come to rest for it.
-  enum class Rest { kYes, kNo };
+  // Whether members that learn of the view now are to come to rest for it. kAfterStep: once the step that is
+  // open has ended.
+  enum class Rest { kYes, kAfterStep, kNo };
   // The run's view has changed by this. All that know a view are told.
   void changed(const membership::Change& change, Rest rest);
   // Brings the member, whose view is of that epoch (0: it has none), to the run's view.

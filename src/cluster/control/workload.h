@@ -4,6 +4,8 @@
 // owner, the coordinator's.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -15,11 +17,14 @@
 #include "base/result.h"
 #include "cluster/control/records.h"
 #include "cluster/control/view.h"
+#include "cluster/membership/pace.h"
+#include "cluster/membership/whole_checkpoint.h"
 #include "cluster/placement/placement.h"
 
 namespace gossamer::cluster {
 
-// The state when all members have come to rest before a new view.
+// The state when all members have come to rest before a new view. What is not in the reports is in the store,
+// or gets there with the decision (docs/protocols/membership.md, "What a decision rests on").
 struct Rest {
   const View& view;
   const std::map<NodeId, membership::Frozen>& reports;
@@ -27,6 +32,10 @@ struct Rest {
   const HoldingMap& after;
   std::optional<StepNumber> committed = {};  // by the mark ledger, if there is one
   std::string_view last = {};                // the bytes of the decision in force; empty: there is none yet
+  // As they are believed of the members that are to go on, without the time of a step.
+  std::map<NodeId, Pace> paces = {};
+  std::optional<WholeCheckpoint> checkpoint = {};  // where checkpoint_parts() is not 0
+  std::uint64_t lineage = 0;                       // of the decision before
 };
 
 inline constexpr std::size_t kMaxDecisionBytes = std::size_t{512} << 10;
@@ -35,6 +44,7 @@ struct Decision {
   std::string bytes = {};                    // for the members' engines; nobody else reads it
   std::optional<StepNumber> committed = {};  // all tracks will be restored to here: MarkLedger::correct()
   std::optional<Error> failure = {};         // why the run cannot go on: it is stopped
+  std::uint64_t lineage = 0;                 // rises when a run goes back to a checkpoint
   bool lost = false;                         // it cannot, as all that had some part, or a copy, are gone
 };
 
@@ -45,6 +55,11 @@ class Workload {
   [[nodiscard]] virtual std::vector<placement::Thing> things() const = 0;
   // The thing whose holder alone marks the track. None: any member may mark it.
   [[nodiscard]] virtual std::optional<placement::ThingId> thing_of(TrackId) const { return std::nullopt; }
+  // The parts of a whole checkpoint, which are numbered from 0. Members keep them on their own disks, and say
+  // at rest what they have. 0: the run has none of this kind.
+  [[nodiscard]] virtual std::uint64_t checkpoint_parts() const { return 0; }
+  // Whether a member ends the step that is open before it rests, where a change of the view can wait.
+  [[nodiscard]] virtual bool ends_open_steps() const { return false; }
   // Whether this engine can have sent such a report. A member may send any bytes.
   [[nodiscard]] virtual bool readable(const std::string& report) const = 0;
   // Members of the view whose reports cannot be true beside those of the others. They are fenced, and the

@@ -58,6 +58,8 @@ ClusterRows fleet_keys() {
                         "yes: nodes keep their numbers from life to life; no; drawn: either"),
       key<&C::view_change>("view_change", {.choices = {"frozen", "announced"}, .unset = kDrawn},
                            "frozen: members come to rest; announced: they need not; drawn where faults are"),
+      key<&C::steps>("steps", {.choices = {"stop", "end"}},
+                     "end: where a change of the view can wait, members end the open step first"),
       kinds_row<C, all_kinds>(),
       {.key = {.name = "break", .help = "a protection to switch off; break=list names them"},
        .get = defect_text,

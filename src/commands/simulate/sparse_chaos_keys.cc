@@ -70,7 +70,7 @@ SparseRows word_keys() {
       key<&S::evaluation>("evaluation", {.choices = {"yes", "no"}, .unset = kDrawn},
                           "yes: members measure what they have trained; drawn: one run in four"),
       key<&S::codec>("codec",
-                     {.choices = {net::kCodecNames.begin(), net::kCodecNames.end()}, .unset = kDrawn},
+                     {.choices = {net::kF32CodecNames.begin(), net::kF32CodecNames.end()}, .unset = kDrawn},
                      "of what is exchanged in a step: f32, bf16 or int8, which round; drawn: one run in "
                      "four rounds"),
       key<&S::power_off>("power_off", {.choices = {"yes", "no"}, .unset = kDrawn},

@@ -17,7 +17,7 @@ const settings::KeyTable<SparseStepsOptions>& sparse_steps_table() {
   constexpr Duration kMillisecond = from_milliseconds(1);
   static const settings::KeyTable<O> table(
       kSimulationWording,
-      {key<&O::codec>("codec", {.choices = {net::kCodecNames.begin(), net::kCodecNames.end()}},
+      {key<&O::codec>("codec", {.choices = {net::kF32CodecNames.begin(), net::kF32CodecNames.end()}},
                       "of what is exchanged: f32, bf16 or int8"),
        key<&O::members>("members", {.min = 1, .max = 64}, "that train together"),
        key<&O::units>("units", {.min = 16, .max = 4096, .multiple_of = 16}, "of the hidden layer"),

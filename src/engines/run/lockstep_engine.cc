@@ -197,6 +197,8 @@ void LockstepEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
       completed(std::move(*completed_now), now);
     } else if (const auto* const broken = std::get_if<cluster::RuleBroken>(&event)) {
       member().blame(broken->peer, broken->error, now);
+    } else if (const auto* const much = std::get_if<cluster::TooMuchKept>(&event)) {
+      member().part(much->peer, now);
     } else {
       const bool worked = std::exchange(life_->working, false);  // until the view has changed
       if (worked && view_stays()) return halt_alone(now);

@@ -36,7 +36,7 @@ void MemberEngine::on_one(const cluster::MemberEvent& event, Instant now) {
   if (const auto* const asked = std::get_if<cluster::StopRequested>(&event)) return stop(asked->reason, now);
   if (!alive_) return;
   const auto* const view = std::get_if<cluster::ViewChanged>(&event);
-  if (view != nullptr && view->freeze) return freeze(now);
+  if (view != nullptr && view->freeze) return view->can_wait ? freeze_after_step(now) : freeze(now);
   if (std::holds_alternative<cluster::ViewInstalled>(event)) return install(now);
   if (const auto* const gone = std::get_if<cluster::PeerLost>(&event)) lost(gone->peer, now);
 }

@@ -34,6 +34,8 @@ class MemberEngine : public cluster::Engine {
   virtual void end() = 0;
   // The view changes: the engine comes to rest, then calls Member::frozen().
   virtual void freeze(Instant now) = 0;
+  // Likewise, and the step that is open may end first.
+  virtual void freeze_after_step(Instant now) { freeze(now); }
   // The engine is to go on by Member::installed().
   virtual void install(Instant now) = 0;
   // A peer is lost for good, as an incarnation.

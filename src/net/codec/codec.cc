@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "base/check.h"
 
@@ -24,24 +25,27 @@ std::size_t padded(std::size_t columns) {
   return (columns + kernels::kLanes - 1) / kernels::kLanes * kernels::kLanes;
 }
 
-// How a column block of n <= kCodecBlock columns becomes bytes and floats again. Floats go up to padded(n):
+// How a column block of n <= kCodecBlock columns becomes bytes and numbers again. Numbers go up to padded(n):
 // zeros behind n to be encoded, anything when decoded. Bytes have no alignment, so numbers pass through
 // arrays of their own.
-struct F32Block {
+template <class T>
+struct ExactBlock {
+  using Number = T;
+  static constexpr Codec kCodec = sizeof(T) == sizeof(double) ? Codec::kF64 : Codec::kF32;
   static constexpr std::size_t kScaleBytes = 0;
-  static constexpr std::size_t kColumnBytes = sizeof(float);
 
-  static void encode(const Kernels& /*kernels*/, const float* x, std::size_t n, std::byte* out) {
+  static void encode(const Kernels& /*kernels*/, const T* x, std::size_t n, std::byte* out) {
     std::memcpy(out, x, n * sizeof *x);
   }
-  static void decode(const Kernels& /*kernels*/, const std::byte* in, std::size_t n, float* x) {
+  static void decode(const Kernels& /*kernels*/, const std::byte* in, std::size_t n, T* x) {
     std::memcpy(x, in, n * sizeof *x);
   }
 };
 
 struct Bf16Block {
+  using Number = float;
+  static constexpr Codec kCodec = Codec::kBf16;
   static constexpr std::size_t kScaleBytes = 0;
-  static constexpr std::size_t kColumnBytes = sizeof(Bf16);
 
   static void encode(const Kernels& kernels, const float* x, std::size_t n, std::byte* out) {
     std::array<Bf16, kCodecBlock> halves;
@@ -56,8 +60,9 @@ struct Bf16Block {
 };
 
 struct Int8Block {
+  using Number = float;
+  static constexpr Codec kCodec = Codec::kInt8;
   static constexpr std::size_t kScaleBytes = sizeof(float);
-  static constexpr std::size_t kColumnBytes = 1;
 
   static void encode(const Kernels& kernels, const float* x, std::size_t n, std::byte* out) {
     std::array<std::int8_t, kCodecBlock> rounded;
@@ -80,9 +85,19 @@ auto with_block(Codec codec, const Use& use) {
   switch (codec) {
     case Codec::kBf16: return use(Bf16Block());
     case Codec::kInt8: return use(Int8Block());
+    case Codec::kF64: return use(ExactBlock<double>());
     case Codec::kF32: break;
   }
-  return use(F32Block());
+  return use(ExactBlock<float>());
+}
+
+// The same for a matrix of such numbers. Requires a codec of these.
+template <class Number, class Use>
+void with_block_of(Codec codec, const Use& use) {
+  CHECK(memory_bytes(codec) == sizeof(Number), name(codec), sizeof(Number));
+  with_block(codec, [&]<class Block>(Block block) {
+    if constexpr (std::is_same_v<typename Block::Number, Number>) use(block);
+  });
 }
 
 // Calls use(row, column, columns) for each block of the matrix, in the order of their bytes.
@@ -97,14 +112,14 @@ void each_block(MatrixShape shape, const Use& use) {
 
 enum class Into { kMatrix, kSum };
 
-template <Into kInto>
+template <Into kInto, class Number>
 void decode_blocks(Codec codec, const Kernels& kernels, std::span<const std::byte> bytes,
-                   const MutableMatrixView& matrix) {
-  with_block(codec, [&]<class Block>(Block) {
-    std::array<float, kCodecBlock> decoded;
+                   const MatrixOf<Number>& matrix) {
+  with_block_of<Number>(codec, [&]<class Block>(Block) {
+    std::array<Number, kCodecBlock> decoded;
     const std::byte* in = bytes.data();
     each_block(matrix.shape, [&](std::size_t row, std::size_t column, std::size_t n) {
-      float* const to = matrix.data + row * matrix.stride + column;
+      Number* const to = matrix.data + row * matrix.stride + column;
       const bool directly = kInto == Into::kMatrix && n % kernels::kLanes == 0;
       Block::decode(kernels, in, n, directly ? to : decoded.data());
       if constexpr (kInto == Into::kSum) {
@@ -112,7 +127,51 @@ void decode_blocks(Codec codec, const Kernels& kernels, std::span<const std::byt
       } else if (!directly) {
         std::memcpy(to, decoded.data(), n * sizeof *to);
       }
-      in += Block::kScaleBytes + n * Block::kColumnBytes;
+      in += Block::kScaleBytes + n * column_bytes(Block::kCodec);
+    });
+  });
+}
+
+template <class Number>
+Result<void> check(Codec codec, std::span<const std::byte> bytes, const MatrixOf<Number>& matrix) {
+  CHECK(matrix.stride >= matrix.shape.columns, matrix.stride, matrix.shape.columns);
+  const std::size_t expected = encoded_bytes(codec, matrix.shape);
+  if (bytes.size() == expected) return {};
+  return Error{.kind = ErrorKind::kBadData,
+               .what = "cannot decode a matrix",
+               .got = fmt::format("{} bytes", bytes.size()),
+               .expected = fmt::format("{}: {} rows of {} columns as {}", expected, matrix.shape.rows,
+                                       matrix.shape.columns, name(codec)),
+               .fix = "look whether both nodes run the same version and configuration"};
+}
+
+template <Into kInto, class Number>
+Result<void> decode_into(Codec codec, const Kernels& kernels, std::span<const std::byte> bytes,
+                         const MatrixOf<Number>& matrix) {
+  if (auto right = check(codec, bytes, matrix); !right.ok()) return right;
+  decode_blocks<kInto>(codec, kernels, bytes, matrix);
+  return {};
+}
+
+template <class Number>
+void encode_blocks(Codec codec, const Kernels& kernels, const MatrixOf<const Number>& matrix,
+                   std::span<std::byte> out) {
+  CHECK(matrix.stride >= matrix.shape.columns, matrix.stride, matrix.shape.columns);
+  CHECK(out.size() == encoded_bytes(codec, matrix.shape), out.size(), name(codec), matrix.shape.rows,
+        matrix.shape.columns);
+  with_block_of<Number>(codec, [&]<class Block>(Block) {
+    // For column blocks that do not fill their lanes. All such blocks of a matrix are the ends of its rows
+    // and equally long, so what stands behind them stays 0.
+    std::array<Number, kCodecBlock> end{};
+    std::byte* at = out.data();
+    each_block(matrix.shape, [&](std::size_t row, std::size_t column, std::size_t n) {
+      const Number* x = matrix.data + row * matrix.stride + column;
+      if (n % kernels::kLanes != 0) {
+        std::memcpy(end.data(), x, n * sizeof *x);
+        x = end.data();
+      }
+      Block::encode(kernels, x, n, at);
+      at += Block::kScaleBytes + n * column_bytes(Block::kCodec);
     });
   });
 }
@@ -122,53 +181,29 @@ void decode_blocks(Codec codec, const Kernels& kernels, std::span<const std::byt
 std::size_t encoded_bytes(Codec codec, MatrixShape shape) {
   return with_block(codec, [&]<class Block>(Block) {
     const std::size_t blocks = (shape.columns + kCodecBlock - 1) / kCodecBlock;
-    return shape.rows * (blocks * Block::kScaleBytes + shape.columns * Block::kColumnBytes);
+    return shape.rows * (blocks * Block::kScaleBytes + shape.columns * column_bytes(codec));
   });
 }
 
 void MatrixCodec::encode(MatrixView matrix, std::span<std::byte> out) const {
-  CHECK(matrix.stride >= matrix.shape.columns, matrix.stride, matrix.shape.columns);
-  CHECK(out.size() == encoded_bytes(codec_, matrix.shape), out.size(), name(codec_), matrix.shape.rows,
-        matrix.shape.columns);
-  with_block(codec_, [&]<class Block>(Block) {
-    // For column blocks that do not fill their lanes. All such blocks of a matrix are the ends of its rows
-    // and equally long, so what stands behind them stays 0.
-    std::array<float, kCodecBlock> end{};
-    std::byte* at = out.data();
-    each_block(matrix.shape, [&](std::size_t row, std::size_t column, std::size_t n) {
-      const float* x = matrix.data + row * matrix.stride + column;
-      if (n % kernels::kLanes != 0) {
-        std::memcpy(end.data(), x, n * sizeof *x);
-        x = end.data();
-      }
-      Block::encode(*kernels_, x, n, at);
-      at += Block::kScaleBytes + n * Block::kColumnBytes;
-    });
-  });
+  encode_blocks(codec_, *kernels_, matrix, out);
+}
+void MatrixCodec::encode(F64MatrixView matrix, std::span<std::byte> out) const {
+  encode_blocks(codec_, *kernels_, matrix, out);
 }
 
 Result<void> MatrixCodec::decode(std::span<const std::byte> bytes, MutableMatrixView matrix) const {
-  if (auto right = check(bytes, matrix); !right.ok()) return right;
-  decode_blocks<Into::kMatrix>(codec_, *kernels_, bytes, matrix);
-  return {};
+  return decode_into<Into::kMatrix>(codec_, *kernels_, bytes, matrix);
+}
+Result<void> MatrixCodec::decode(std::span<const std::byte> bytes, MutableF64MatrixView matrix) const {
+  return decode_into<Into::kMatrix>(codec_, *kernels_, bytes, matrix);
 }
 
 Result<void> MatrixCodec::decode_add(std::span<const std::byte> bytes, MutableMatrixView matrix) const {
-  if (auto right = check(bytes, matrix); !right.ok()) return right;
-  decode_blocks<Into::kSum>(codec_, *kernels_, bytes, matrix);
-  return {};
+  return decode_into<Into::kSum>(codec_, *kernels_, bytes, matrix);
 }
-
-Result<void> MatrixCodec::check(std::span<const std::byte> bytes, const MutableMatrixView& matrix) const {
-  CHECK(matrix.stride >= matrix.shape.columns, matrix.stride, matrix.shape.columns);
-  const std::size_t expected = encoded_bytes(codec_, matrix.shape);
-  if (bytes.size() == expected) return {};
-  return Error{.kind = ErrorKind::kBadData,
-               .what = "cannot decode a matrix",
-               .got = fmt::format("{} bytes", bytes.size()),
-               .expected = fmt::format("{}: {} rows of {} columns as {}", expected, matrix.shape.rows,
-                                       matrix.shape.columns, name(codec_)),
-               .fix = "look whether both nodes run the same version and configuration"};
+Result<void> MatrixCodec::decode_add(std::span<const std::byte> bytes, MutableF64MatrixView matrix) const {
+  return decode_into<Into::kSum>(codec_, *kernels_, bytes, matrix);
 }
 
 }  // namespace gossamer::net

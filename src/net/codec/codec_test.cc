@@ -79,7 +79,8 @@ Matrix random_matrix(MatrixShape shape, std::size_t gap, std::uint64_t stream, i
 // What the protocol allows y to differ from a finite x in a block of largest magnitude m.
 double allowed(Codec codec, double x, double m) {
   switch (codec) {
-    case Codec::kF32: return 0;
+    case Codec::kF32:
+    case Codec::kF64: return 0;  // codec_f64_test.cc
     case Codec::kBf16: return std::max(0x1p-8 * std::abs(x), 0x1p-134);
     case Codec::kInt8: return m < 127 * 0x1p-126 ? m : (0.5 + 0x1p-14) * m / 127;
   }

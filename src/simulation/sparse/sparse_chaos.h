@@ -74,7 +74,8 @@ struct SparseChaosOptions {
   switch (codec) {
     case net::Codec::kF32: return 1e-4;
     case net::Codec::kBf16: return 0.08;
-    case net::Codec::kInt8: break;
+    case net::Codec::kInt8:
+    case net::Codec::kF64: break;  // the engine computes in f32
   }
   return 0.2;
 }

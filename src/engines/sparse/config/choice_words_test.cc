@@ -121,7 +121,7 @@ TEST_F(ChoiceWords, MeanTheirValues) {
 // Words that are names elsewhere are the same there.
 TEST_F(ChoiceWords, AreTheNamesOfTheirValues) {
   TrainConfig config;
-  for (const std::string_view word : net::kCodecNames) {
+  for (const std::string_view word : net::kF32CodecNames) {
     ASSERT_TRUE(
         train_keys().set(config, {.name = std::string("cluster.codec"), .text = std::string(word)}).ok())
         << word;

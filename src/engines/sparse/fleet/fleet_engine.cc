@@ -197,6 +197,8 @@ void FleetEngine::carry_out(cluster::CollectiveEvents events, Instant now) {
         exchanged(name, std::move(completed->result), now);
     } else if (const auto* const broken = std::get_if<cluster::RuleBroken>(&event)) {
       member().blame(broken->peer, broken->error, now);
+    } else if (const auto* const much = std::get_if<cluster::TooMuchKept>(&event)) {
+      member().part(much->peer, now);
     } else {
       // Members that all leave by themselves, and not because the run ends, get another view.
       const bool ends = at_work() && ((stopping_ && member().stop()) || life_->halted);
