@@ -97,6 +97,10 @@ class Members(Folder):
             difference = max(abs(a - b) for a, b in zip(numbers, got[key], strict=True))
             self.assertLess(difference, 1e-12 * largest, key)
         self.assertEqual(json.loads((self.folder / "several/summary.json").read_text())["steps"], 60)
+        told = [json.loads(line)["step"] for line in self.steps()]
+        # A step that all apply by the coordinator's decision, after a death, has no loss that anybody knows.
+        self.assertGreaterEqual(len(told), 59)
+        self.assertEqual(told, sorted(set(told)))
 
     def test_killed_member(self):
         going = self.start()
@@ -360,6 +364,8 @@ class Words(Folder):
         led = program.run("coordinator", "lm", f"data.train={self.text}", "--listen", "127.0.0.1:0", "--out",
                           self.folder / "run")
         self.failed(led, 2, "members from other machines")
+        many = self.train("run", "pipeline.stages=3", "--nodes", "2")
+        self.failed(many, 2, "pipeline.stages", "3 stages of 2 layers, with 2 nodes", "at most 2")
         large = self.train("run", "model.width=8192", "model.context=4096", "--nodes", "2")
         self.failed(large, 2, "too large for a message", "model.context")
         self.assertFalse((self.folder / "run").exists())

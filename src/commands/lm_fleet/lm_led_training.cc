@@ -35,14 +35,12 @@ constexpr std::uint64_t kMessageRoom = 4096;  // of a message, beside its payloa
 // The floating-point operations of a layer, of embedding and head, in a ratio. A layer multiplies with its
 // matrices and attends to its context, as often as it is applied. The embedding is a lookup.
 std::vector<double> work_of_layers(const pipeline::LmShape& shape) {
-  const pipeline::StageCut one{.first = 0, .last = 1, .layers = shape.layers};
-  const double embedding = static_cast<double>(shape.vocabulary) * shape.width;
-  double matrices = static_cast<double>(pipeline::lm_parameters(shape, one));
-  if (one.has_embedding()) matrices -= embedding;
-  if (one.has_head()) matrices -= embedding;
+  std::uint64_t matrices = 0;  // of a layer
+  for (const pipeline::LmTensor& tensor : pipeline::lm_tensors(shape, {.layers = shape.layers}))
+    matrices += tensor.layer == 0 ? tensor.size() : 0;
   const double attention = 2.0 * shape.context * shape.width;
-  std::vector<double> work(shape.layers, (std::max(1.0, matrices) + attention) * shape.applied);
-  work.back() += embedding;  // the head multiplies with a matrix of that size
+  std::vector<double> work(shape.layers, (static_cast<double>(matrices) + attention) * shape.applied);
+  work.back() += static_cast<double>(shape.vocabulary) * shape.width;  // the head is a matrix
   return work;
 }
 
@@ -62,6 +60,18 @@ Result<void> check_boundary(const pipeline::LmConfig& config) {
                .fix = most > 0 ? fmt::format("train.microbatch={}", most) : "lower model.context"};
 }
 
+// Each stage has a layer and a member at least.
+Result<void> check_stages(const pipeline::LmConfig& config, std::size_t members) {
+  const std::size_t most = std::min<std::size_t>(members, pipeline::shape_of(config, 1).layers);
+  if (!config.pipeline.stages || *config.pipeline.stages <= most) return {};
+  return Error{.kind = ErrorKind::kUsage,
+               .where = "pipeline.stages",
+               .what = "a stage has at least one layer and one node",
+               .got = fmt::format("{} stages of {} layers, with {} nodes", *config.pipeline.stages,
+                                  pipeline::shape_of(config, 1).layers, members),
+               .expected = fmt::format("at most {}", most)};
+}
+
 Error members_elsewhere() {
   return {.kind = ErrorKind::kUsage,
           .where = "lm",
@@ -75,7 +85,7 @@ class LmLedTraining final : public SectionedTraining {
  public:
   LmLedTraining(const TrainingPlace& place, const LeadOptions& lead, const LmModules& modules)
       : SectionedTraining(place, "lm", lead),
-        own_members_(lead.own.has_value()),
+        members_(lead.own ? lead.own->nodes : 0),
         modules_(modules),
         material_(place, modules) {}
 
@@ -102,9 +112,10 @@ class LmLedTraining final : public SectionedTraining {
  private:
   // Members say where libtorch is missing, but only once they have been started: so it is opened here first.
   Result<void> load() override {
-    if (!own_members_) return members_elsewhere();
+    if (members_ == 0) return members_elsewhere();
     if (auto good = material_.check(); !good.ok()) return good;
     if (auto good = check_boundary(material_.config()); !good.ok()) return good;
+    if (auto good = check_stages(material_.config(), members_); !good.ok()) return good;
     auto make_stage = modules_.stages(host());
     if (!make_stage.ok()) return make_stage.error();
     make_stage_ = *std::move(make_stage);
@@ -173,7 +184,7 @@ class LmLedTraining final : public SectionedTraining {
     return {};
   }
 
-  const bool own_members_;
+  const std::size_t members_;  // own ones; 0: they come from anywhere
   const LmModules modules_;
   LmMaterial material_;
   MakeStage make_stage_;

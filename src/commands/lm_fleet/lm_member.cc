@@ -117,12 +117,9 @@ std::unique_ptr<cluster::Engine> make_engine(const MemberPlace& place, const LmM
         return std::make_shared<const PipelineJob>(job_of(place, modules, *told, *files));
       });
   engine->tell_applied([tell = supplied.tell](const pipeline::PipelineEngine::Applied& step) {
-    tell(report_bytes(engine::MemberStep{.epoch = step.epoch,
-                                         .step = step.step,
-                                         .rank = step.rank,
-                                         .members = step.members,
-                                         .loss = step.own_loss,
-                                         .sent = step.sent}));
+    // Each member knows the whole loss by the records of all. So a step is told by any one that lives.
+    tell(report_bytes(engine::MemberStep{
+        .epoch = step.epoch, .step = step.step, .members = 1, .loss = step.loss, .sent = step.sent}));
   });
   return engine;
 }

@@ -26,7 +26,7 @@ struct EnrollOptions {
   Duration timeout = from_seconds(20);  // for each of the two connections
   double now_seconds = 0;               // since 1970-01-01 UTC
   // A coordinator that does not lead now is asked again so often, after this pause: its store may be slow.
-  int asks_again = 30;
+  int asks_again = 10;
   Duration pause = from_seconds(1);
 };
 

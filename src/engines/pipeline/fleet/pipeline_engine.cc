@@ -63,17 +63,23 @@ void PipelineEngine::install(Instant now) {
   life_->decision = std::move(decision);
   life_->delivers = false;
   const StepActions actions = life_->step.install(for_member(*life_->decision, self));
-  if (stops_) wish_end();
+  if (stops_) life_->step.wish(kWishEnd);
   carry_out(actions, now);
   if (lives()) deliver_at_end();
   if (life_ && lives() && leaving() && !life_->decision->layout.members.contains(self))
     member().leave(*leaving(), now);
 }
 
+// An earlier or later life of such a member is another one.
+bool PipelineEngine::is_of_layout(net::PeerId peer) const {
+  const auto found = life_->peers.find(peer.node);
+  return found != life_->peers.end() && found->second == peer;
+}
+
 void PipelineEngine::lost(net::PeerId peer, Instant now) {
   PipelineExchanges::Events events;
   life_->exchanges.lost(peer, events);
-  const bool of_layout = life_->peers.contains(peer.node);
+  const bool of_layout = is_of_layout(peer);
   carry_out(std::move(events), now);
   if (lives() && of_layout) carry_out(life_->step.lost(), now);
 }
@@ -87,15 +93,13 @@ void PipelineEngine::stop(const std::string& reason, Instant now) {
   if (stops_) return;
   stops_ = reason;
   leaves_by_ = now + kEndTime;
-  wish_end();
+  life_->step.wish(kWishEnd);
 }
 
-void PipelineEngine::wish_end() { life_->step.wish(kWishEnd); }
-
 void PipelineEngine::tick(Instant now) {
-  if (!leaves_by_ || *leaves_by_ > now || !lives()) return;
+  if (!leaves_by_ || *leaves_by_ > now) return;
   leaves_by_.reset();
-  member().leave(*stops_, now);
+  if (lives()) member().leave(*stops_, now);
 }
 
 void PipelineEngine::leave_if_kept(Instant now) {
@@ -134,10 +138,9 @@ void PipelineEngine::stop_all() {
 }
 
 void PipelineEngine::begin_attempt(const Attempt& attempt) {
-  const Attempt here = attempt;
-  if (life_->begun && life_->begun->step == here.step && life_->begun->lineage == here.lineage)
+  if (life_->begun && life_->begun->step == attempt.step && life_->begun->lineage == attempt.lineage)
     ++counters_.again;
-  life_->begun = here;
+  life_->begun = attempt;
   for (auto* const queue :
        {&life_->came_forward, &life_->came_backward, &life_->to_forward, &life_->to_backward})
     queue->clear();
@@ -156,7 +159,7 @@ void PipelineEngine::begin_attempt(const Attempt& attempt) {
   }
   life_->flow.emplace(options);
   life_->grants = false;
-  want(begin_task(here));
+  want(begin_task(attempt));
 }
 
 // Peers have the same bits, so the first holder of each stage keeps it.

@@ -61,11 +61,8 @@ class PipelineEngine final : public engine::MemberEngine {
   struct Applied {
     Epoch epoch;
     StepNumber step;
-    std::size_t rank = 0;     // this member's, in the layout
-    std::size_t members = 0;  // of the layout
-    double own_loss = 0;      // its part of the loss: the sum over members is the loss
-    double loss = 0;          // mean over the tokens of the step
-    double norm = 0;          // of the mean gradient, before it is clipped
+    double loss = 0;  // mean over the tokens of the step
+    double norm = 0;  // of the mean gradient, before it is clipped
     engine::SentBytes sent = {};
   };
   // All members may mark it: how far the run is.
@@ -113,9 +110,10 @@ class PipelineEngine final : public engine::MemberEngine {
     std::deque<Task> wanted = {};
     std::map<std::uint64_t, Slices> came_forward = {}, came_backward = {};
     std::map<std::uint64_t, Slices> to_forward = {}, to_backward = {};
-    std::map<NodeId, std::pair<Attempt, std::uint64_t>> early_credits = {};
-    std::optional<Attempt> begun = {};  // last
-    bool delivers = false;              // the state after the last step, or has
+    std::map<net::PeerId, std::pair<Attempt, std::uint64_t>> early_credits = {};
+    std::optional<Attempt> begun = {};     // last
+    bool delivers = false;                 // the state after the last step, or has
+    std::optional<Applied> applying = {};  // by the records
   };
 
   void begin(const cluster::LifeBegun& event, Instant now) override;
@@ -134,7 +132,6 @@ class PipelineEngine final : public engine::MemberEngine {
   void begin_attempt(const Attempt& attempt);
   void deliver_at_end();
   void want_stage(std::uint32_t stage, Instant now);
-  void wish_end();
   void leave_if_kept(Instant now);
   [[nodiscard]] Task task_of(const MicrobatchFlow::Job& job);
   void done(const Task& task, PipelineWorkbench& bench, Instant now);
@@ -142,11 +139,12 @@ class PipelineEngine final : public engine::MemberEngine {
   void gathered(const PipelineExchanges::Gathered& all, Instant now);
   void updated(PipelineWorkbench& bench, Instant now);
   void on_step_message(const net::Arrived& event, Instant now);
-  void judge(NodeId from, const StepMessage& message, const net::Arrived& event, Instant now);
+  void judge(const StepMessage& message, const net::Arrived& event, Instant now);
   void flow_on(Instant now);
   void say_all_back(Instant now);
   void send(NodeId to, host::Lane lane, net::Message message, Instant now);
-  void blame(NodeId node, std::string_view rule, Instant now);
+  [[nodiscard]] bool is_of_layout(net::PeerId peer) const;
+  void blame(net::PeerId peer, std::string_view rule, Instant now);
 
   const MakeJob make_job_;
   const StepDefect defect_;
@@ -159,7 +157,6 @@ class PipelineEngine final : public engine::MemberEngine {
   std::optional<std::string> stops_;
   std::optional<Instant> leaves_by_;
   bool kept_at_end_ = false;
-  std::optional<Applied> applying_;  // by the records
   std::function<void(const Applied&)> on_applied_;
 };
 

@@ -12,6 +12,17 @@
 #include "net/link/channels.h"
 
 namespace gossamer::pipeline {
+namespace {
+
+engine::SentBytes sent_bytes(const net::Links& links) {
+  engine::SentBytes sent;
+  for (const std::uint32_t channel : {net::kPipelineSteps, net::kPipelineSums, net::kPipelineRecords})
+    sent.steps += links.sent_bytes(channel);
+  sent.background = links.sent_bytes() - sent.steps;
+  return sent;
+}
+
+}  // namespace
 
 // Work.
 
@@ -46,12 +57,9 @@ void PipelineEngine::worked(Instant now) {
     if (!at->job.ok()) return fail(at->job.error(), now);
     return prepared(now);
   }
-  if (!at->more.ok()) {
-    const Error error = at->more.error();
-    return fail(error, now);
-  }
-  // Work of an attempt that is over means nothing, but for an update.
+  if (!at->more.ok()) return fail(Error(at->more.error()), now);
   if (task.kind == TaskKind::kKeep) return leave_if_kept(now);
+  // Work of an attempt that is over means nothing, but for an update.
   const bool counts = task.kind == TaskKind::kUpdate || task.attempt == life_->step.attempt();
   const StepPhase phase = life_->step.phase();
   if (!counts || (phase == StepPhase::kResting && task.kind != TaskKind::kUpdate)) {
@@ -62,7 +70,7 @@ void PipelineEngine::worked(Instant now) {
     const bool forward = task.job.kind == MicrobatchFlow::Kind::kForward;
     const auto giver =
         forward ? life_->flow->sender_of(task.job.microbatch) : life_->flow->receiver_of(task.job.microbatch);
-    return blame(*giver, objection, now);
+    return blame(life_->peers.at(*giver), objection, now);
   }
   done(task, *at, now);
 }
@@ -120,7 +128,7 @@ void PipelineEngine::microbatch_done(const Task& task, PipelineWorkbench& bench,
 
 void PipelineEngine::updated(PipelineWorkbench& bench, Instant now) {
   ++counters_.steps;
-  auto applied = std::exchange(applying_, std::nullopt);
+  auto applied = std::exchange(life_->applying, std::nullopt);
   const StepActions actions = life_->step.written(bench.root);
   const StepNumber next = life_->step.next_step();
   member().applied(kTrack, next);
@@ -130,8 +138,7 @@ void PipelineEngine::updated(PipelineWorkbench& bench, Instant now) {
   if (life_->job->save && due) want(save_task(life_->job, next));
   kept_at_end_ = kept_at_end_ || (stops_.has_value() && actions.save);
   if (applied && on_applied_) {
-    const net::Links& links = *process().links();
-    applied->sent = {.steps = counters_.boundary_bytes, .background = links.sent_bytes()};
+    applied->sent = sent_bytes(*process().links());
     on_applied_(*applied);
   }
   carry_out(actions, now);
@@ -179,7 +186,7 @@ void PipelineEngine::gathered(const PipelineExchanges::Gathered& all, Instant no
   Records records;
   for (const auto& [node, bytes] : all.records) {
     const auto record = read_record(bytes);
-    if (!record) return blame(node, "a record that cannot be read", now);
+    CHECK(record.has_value(), node.value);  // the exchange gives no other sizes
     records[node] = *record;
   }
   double loss = 0;
@@ -190,16 +197,10 @@ void PipelineEngine::gathered(const PipelineExchanges::Gathered& all, Instant no
   const auto tokens = static_cast<double>(life_->job->tokens());
   const StepActions actions = life_->step.records(here, records, life_->job->tokens());
   if (actions.update) {
-    const NodeId self = member().self().node;
-    const auto rank = static_cast<std::size_t>(std::distance(records.begin(), records.find(self)));
-    const bool is_last = life_->decision->layout.members.at(self) == last;
-    applying_ = Applied{.epoch = here.epoch,
-                        .step = here.step,
-                        .rank = rank,
-                        .members = records.size(),
-                        .own_loss = is_last ? records.at(self).loss / tokens : 0,
-                        .loss = loss / tokens,
-                        .norm = std::sqrt(actions.update->total) / tokens};
+    life_->applying = Applied{.epoch = here.epoch,
+                              .step = here.step,
+                              .loss = loss / tokens,
+                              .norm = std::sqrt(actions.update->total) / tokens};
   }
   carry_out(actions, now);
 }
@@ -222,12 +223,11 @@ void PipelineEngine::on_step_message(const net::Arrived& event, Instant now) {
         event.from, {.kind = ErrorKind::kBadData, .what = "a message of a step that cannot be read"}, now);
   }
   const Attempt here = life_->step.attempt();
-  const NodeId from = event.from.node;
   const bool later = comes_before(here, message->attempt);
   // A member that still loads its stage has the attempt of the others, and no flow.
   const bool early = later || (message->attempt == here && !life_->flow);
   if (const auto* const credit = std::get_if<Credit>(&message->what); credit != nullptr && early) {
-    auto& [attempt, total] = life_->early_credits[from];
+    auto& [attempt, total] = life_->early_credits[event.from];
     if (!comes_before(message->attempt, attempt)) {
       attempt = message->attempt;
       total = credit->total;
@@ -235,18 +235,20 @@ void PipelineEngine::on_step_message(const net::Arrived& event, Instant now) {
     return;
   }
   if (std::holds_alternative<AllBack>(message->what)) {
-    const auto sender = life_->step.stage_of(from);
-    if (message->attempt == here && sender != 0U)
-      return blame(from, "AllBack of another stage than the first", now);
-    carry_out(life_->step.all_back(from, message->attempt), now);
+    const bool may_say = is_of_layout(event.from) && life_->step.stage_of(event.from.node) == 0U;
+    if (message->attempt == here && !may_say)
+      return blame(event.from, "AllBack of a member that is not of the first stage", now);
+    carry_out(life_->step.all_back(event.from.node, message->attempt), now);
     return;
   }
-  if (later) return blame(from, "a tensor of an attempt that nobody has begun", now);
+  if (later) return blame(event.from, "a tensor of an attempt that nobody has begun", now);
   if (message->attempt != here || !life_->flow) return;  // of an attempt that is over
-  judge(from, *message, event, now);
+  judge(*message, event, now);
 }
 
-void PipelineEngine::judge(NodeId from, const StepMessage& message, const net::Arrived& event, Instant now) {
+void PipelineEngine::judge(const StepMessage& message, const net::Arrived& event, Instant now) {
+  if (!is_of_layout(event.from)) return blame(event.from, "a message of a member without a stage", now);
+  const NodeId from = event.from.node;
   std::string_view broken;
   if (const auto* const credit = std::get_if<Credit>(&message.what)) {
     broken = life_->flow->credit_came(from, credit->total);
@@ -259,7 +261,7 @@ void PipelineEngine::judge(NodeId from, const StepMessage& message, const net::A
     broken = life_->flow->backward_came(from, backward->microbatch);
     if (broken.empty()) life_->came_backward[backward->microbatch] = event.message.payload;
   }
-  if (!broken.empty()) return blame(from, broken, now);
+  if (!broken.empty()) return blame(event.from, broken, now);
   flow_on(now);
 }
 
@@ -274,10 +276,12 @@ void PipelineEngine::flow_on(Instant now) {
       early = over ? life_->early_credits.erase(early) : std::next(early);
       continue;
     }
-    const std::string_view broken = life_->flow->credit_came(from, said.second);
-    const NodeId giver = from;
+    const net::PeerId giver = from;
+    const std::string_view broken = is_of_layout(giver) ? life_->flow->credit_came(giver.node, said.second)
+                                                        : "a credit of a member without a stage";
     early = life_->early_credits.erase(early);
-    if (!broken.empty()) return blame(giver, broken, now);
+    if (!broken.empty()) blame(giver, broken, now);
+    if (!life_ || !life_->flow) return;
   }
   while (const auto sending = life_->flow->next_backward()) {
     const auto found = life_->to_backward.extract(sending->microbatch);
@@ -307,11 +311,11 @@ void PipelineEngine::send(NodeId to, host::Lane lane, net::Message message, Inst
   static_cast<void>(member().send(life_->peers.at(to), lane, std::move(message), now));
 }
 
-void PipelineEngine::blame(NodeId node, std::string_view rule, Instant now) {
-  const auto found = life_->peers.find(node);
-  if (found != life_->peers.end())
-    member().blame(found->second, {.kind = ErrorKind::kBadData, .what = std::string(rule)}, now);
-  if (lives()) carry_out(life_->step.lost(), now);
+// The attempt cannot end without a member of the layout. What others say takes nothing from it.
+void PipelineEngine::blame(net::PeerId peer, std::string_view rule, Instant now) {
+  const bool of_layout = is_of_layout(peer);
+  member().blame(peer, {.kind = ErrorKind::kBadData, .what = std::string(rule)}, now);
+  if (lives() && of_layout) carry_out(life_->step.lost(), now);
 }
 
 }  // namespace gossamer::pipeline

@@ -11,6 +11,7 @@
 #include "base/aligned_array.h"
 #include "base/check.h"
 #include "base/digest.h"
+#include "engines/pipeline/stage/stage_state.h"
 #include "exact/floating_modes.h"
 #include "exact/step_factors.h"
 
@@ -258,19 +259,7 @@ Result<bool> StageBench::update_next() {
   return false;
 }
 
-std::vector<tensors::NamedTensor> StageBench::state() {
-  using enum tensors::TensorUse;
-  std::vector<tensors::NamedTensor> state;
-  const std::span<const StageTensor> all = backend_->tensors();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    state.push_back({.name = all[i].name, .bytes = bytes_of(all[i].weights), .use = kResult});
-    state.push_back(
-        {.name = all[i].name + ":first", .bytes = bytes_of(optimizer_->first_moment(i)), .use = kToGoOn});
-    state.push_back(
-        {.name = all[i].name + ":second", .bytes = bytes_of(optimizer_->second_moment(i)), .use = kToGoOn});
-  }
-  return state;
-}
+std::vector<tensors::NamedTensor> StageBench::state() { return stage_state(*backend_, *optimizer_); }
 
 Result<void> StageBench::state_changed() {
   optimizer_->state_changed();

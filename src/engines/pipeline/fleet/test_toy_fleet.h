@@ -125,6 +125,15 @@ class ToyFleet {
     }
   }
 
+  simulation::SimMember::Options new_member() {
+    return {.make_engine = [this](cluster::MemberProcess& process) {
+      return std::make_unique<PipelineEngine>(
+          process,
+          [job = job_](const std::string&) -> Result<std::shared_ptr<const PipelineJob>> { return job; },
+          options_.defect);
+    }};
+  }
+
   [[nodiscard]] simulation::Fleet& fleet() { return fleet_; }
   [[nodiscard]] const std::vector<std::string>& machines() const { return machines_; }
   [[nodiscard]] PipelineEngine& engine(const std::string& machine) {
@@ -169,15 +178,6 @@ class ToyFleet {
     job.save = [this](StepNumber next, StageBench& bench) { add_weights(bench, saved_[next.value]); };
     return job;
   }
-  simulation::SimMember::Options new_member() {
-    return {.make_engine = [this](cluster::MemberProcess& process) {
-      return std::make_unique<PipelineEngine>(
-          process,
-          [job = job_](const std::string&) -> Result<std::shared_ptr<const PipelineJob>> { return job; },
-          options_.defect);
-    }};
-  }
-
   std::map<std::uint64_t, ToyWeights> saved_;
   const std::shared_ptr<const PipelineJob> job_;
   const Options options_;

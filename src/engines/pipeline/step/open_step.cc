@@ -59,8 +59,8 @@ std::size_t holders_left(const Reports& reports, std::uint32_t stage, const Open
   return left;
 }
 
-// The layers of a stage as of the open step, whoever has them. The root is the one that records of that step
-// have named. If nobody has seen such records, all that have the layers must say the same root.
+// The layers of a stage as of the open step, at all members that have them. The root is the one that records
+// of that step have named. If nobody has seen such records, all copies must have the same root.
 struct Copies {
   std::map<NodeId, std::uint64_t> roots = {};
   std::set<std::uint64_t> named = {};

@@ -62,7 +62,7 @@ struct RestReport {
   // That it has whole; nothing: none yet. While it loads another stage, this is the one that it had.
   std::optional<std::uint32_t> stage = {};
   bool loads = false;                    // the layout gave it a stage or a state that it has not whole
-  StepNumber applied;                    // with a stage: all steps below are applied
+  StepNumber applied = {};               // with a stage: all steps below are applied
   std::optional<AppliedStep> last = {};  // applied last in this lineage, if any
   std::optional<HeldSum> sum = {};       // of the step that comes next
   std::optional<NamedRoots> roots = {};  // by the records of a step that it has seen last

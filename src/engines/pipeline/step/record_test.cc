@@ -75,7 +75,7 @@ TEST(Records, NamesThoseThatDiffer) {
       << "what is clear goes first";
 }
 
-// Claim: each stage has to add the tokens of the step. Too many are too many, whoever is gone.
+// Claim: each stage has to add the tokens of the step. Too many are too many, also if a member is gone.
 TEST(Records, CountTokens) {
   for (const auto& [node, stage] : two_stages()) {
     for (const std::uint64_t tokens : {std::uint64_t{0}, std::uint64_t{31}, std::uint64_t{0} - 40}) {

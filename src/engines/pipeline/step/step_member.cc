@@ -131,7 +131,7 @@ StepActions StepMember::all_back(NodeId from, const Attempt& attempt) {
   const bool is_of_old_view = phase_ == Phase::kResting && attempt.epoch <= here.epoch;
   if (is_over || is_of_old_view || phase_ == Phase::kLeft) return todo;
   Attempt& last = all_back_[from];
-  last = std::max(last, attempt);
+  if (comes_before(last, attempt)) last = attempt;
   settle(todo);
   return todo;
 }

@@ -12,16 +12,13 @@
 #include <utility>
 
 #include "base/check.h"
+#include "engines/pipeline/stage/stage_state.h"
 #include "exact/floating_modes.h"
 
 namespace gossamer::pipeline {
 namespace {
 
 constexpr const char* kNotFinite = "the gradient is not finite";
-
-std::span<std::byte> bytes_of(const Numbers& numbers) {
-  return std::visit([](auto part) { return std::as_writable_bytes(part); }, numbers);
-}
 
 // Runs calls of a task until nothing follows.
 template <class Next>
@@ -145,19 +142,7 @@ Error LoneTrainer::why_not_finite(StepNumber step) {
   return error;
 }
 
-std::vector<tensors::NamedTensor> LoneTrainer::state() {
-  std::vector<tensors::NamedTensor> state;
-  const std::span<const StageTensor> all = model_.tensors();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    using enum tensors::TensorUse;
-    state.push_back({.name = all[i].name, .bytes = bytes_of(all[i].weights), .use = kResult});
-    state.push_back(
-        {.name = all[i].name + ":first", .bytes = bytes_of(optimizer_.first_moment(i)), .use = kToGoOn});
-    state.push_back(
-        {.name = all[i].name + ":second", .bytes = bytes_of(optimizer_.second_moment(i)), .use = kToGoOn});
-  }
-  return state;
-}
+std::vector<tensors::NamedTensor> LoneTrainer::state() { return stage_state(model_, optimizer_); }
 
 Result<void> LoneTrainer::state_changed() {
   optimizer_.state_changed();
